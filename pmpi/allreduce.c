@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * MPI_Allreduce and MPI_Allreduce_c: which calls are ours, and the way of those that are. */
+#include <limits.h>
+#include <mpi.h>
+
+#include "pmpi/calls.h"
+#include "pmpi/comm.h"
+#include "pmpi/context.h"
+#include "pmpi/failure.h"
+#include "pmpi/handles.h"
+#include "pmpi/patience.h"
+#include "pmpi/team.h"
+#include "rails/team.h"
+#include "tuning/report.h"
+#include "tuning/status.h"
+
+/* One call, in C's terms. */
+struct call {
+	enum nezha_call kind;
+	nezha_word words[6];                 /* as they came */
+	const void *sendbuf;
+	void *recvbuf;
+	int64_t count;
+	MPI_Comm handle;
+	const void *caller;
+	enum nezha_type type;
+	enum nezha_op op;
+	uint64_t bytes;                      /* of the vector; 0 where the type is not known */
+	struct nezha_comm *comm;             /* NULL: not looked up */
+	struct nezha_plan plan;
+};
+
+/* Whether this thread is in a call of ours: what MPI calls from within is MPI's. */
+static _Thread_local bool inside;
+
+static int go_native(const struct call *call)
+{
+	const nezha_word *w = call->words;
+
+	return nezha_native(call->kind)(w[0], w[1], w[2], w[3], w[4], w[5], (nezha_word)call->caller);
+}
+
+/* Erroneous, so that MPI shall say what it says: buffers that are null or overlap. */
+static bool has_bad_buffers(const struct call *call)
+{
+	uintptr_t send = (uintptr_t)call->sendbuf, receive = (uintptr_t)call->recvbuf;
+	uintptr_t apart = send < receive ? receive - send : send - receive;
+
+	if (!call->recvbuf || call->recvbuf == MPI_IN_PLACE)
+		return true;
+	if (call->sendbuf == MPI_IN_PLACE)
+		return false;
+	return !call->sendbuf || apart < call->bytes;
+}
+
+/* Most programs call from one place, which is looked up once. */
+static bool is_from_library(const void *caller)
+{
+	if (caller == nezha_context.outsider)
+		return false;
+	if (nezha_context.host->from_library(caller))
+		return true;
+	nezha_context.outsider = caller;
+	return false;
+}
+
+/* What the arguments say: NEZHA_REASON_RULE if nothing speaks against the rails.  Of the arguments only
+ * those that are the same on all ranks decide, but for errors. */
+static enum nezha_reason examine_arguments(struct call *call)
+{
+	enum nezha_reason reason;
+
+	if (!nezha_context.on || inside)
+		return NEZHA_REASON_STATE;
+	reason = nezha_handles_match(&nezha_context.handles, (MPI_Datatype)call->words[3],
+	                             (MPI_Op)call->words[4], &call->type, &call->op);
+	if (reason != NEZHA_REASON_TYPE && call->count > 0)
+		call->bytes = (uint64_t)call->count * nezha_type_size(call->type);
+	if (nezha_context.paused || !nezha_context.job.settings.enable)
+		return NEZHA_REASON_DISABLED;
+	if (reason != NEZHA_REASON_RULE)
+		return reason;
+	if (call->count <= 0 || call->count > INT64_MAX / 8)
+		return NEZHA_REASON_COUNT;
+	if (call->handle == MPI_COMM_NULL || call->handle == MPI_COMM_SELF)
+		return NEZHA_REASON_COMM;
+	if (has_bad_buffers(call))
+		return NEZHA_REASON_BUFFER;
+	return is_from_library(call->caller) ? NEZHA_REASON_LIBRARY : NEZHA_REASON_RULE;
+}
+
+/* Plans the call, and opens the rails when the first plan wants them.  An MPI error code. */
+static int make_plan(struct call *call)
+{
+	struct nezha_comm *comm;
+	int error = nezha_comm_find(call->handle, &call->comm);
+
+	if (error != MPI_SUCCESS)
+		return error;
+	comm = call->comm;
+	if (comm->reason != NEZHA_REASON_RULE) {
+		call->plan.reason = comm->reason;
+		return MPI_SUCCESS;
+	}
+	nezha_plan_make(nezha_context.job.table, &comm->scale, call->bytes, &call->plan);
+	if (call->plan.alg == NEZHA_ALG_NATIVE)
+		return MPI_SUCCESS;
+	if (!comm->team)
+		error = nezha_team_open(call->handle, comm);
+	if (!comm->team)
+		call->plan = (struct nezha_plan){ .alg = NEZHA_ALG_NATIVE, .reason = comm->reason };
+	return error;
+}
+
+static int run(const struct call *call)
+{
+	const void *sendbuf = call->sendbuf == MPI_IN_PLACE ? call->recvbuf : call->sendbuf;
+	int status;
+
+	inside = true;
+	status = nezha_allreduce(call->comm->team, sendbuf, call->recvbuf, (uint64_t)call->count, call->type,
+	                         call->op, call->plan.block);
+	inside = false;
+	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(call->handle, status);
+}
+
+static int run_either(const struct call *call)
+{
+	return call->plan.alg == NEZHA_ALG_NATIVE ? go_native(call) : run(call);
+}
+
+/* As run_either, told to the report. */
+static int run_reported(const struct call *call)
+{
+	struct nezha_report_call told = {
+		.bytes = call->bytes,
+		.alg = call->plan.alg,
+		.reason = call->plan.reason,
+	};
+	uint64_t rails[NEZHA_REPORT_RAILS] = { 0 }, begin = nezha_patience_now();
+	struct nezha_report_comm *where = call->comm ? call->comm->report : NULL;
+	int error = run_either(call);
+
+	told.ns = nezha_patience_now() - begin;
+	if (told.alg != NEZHA_ALG_NATIVE)
+		for (size_t i = 0; i < NEZHA_REPORT_RAILS; i++)
+			rails[i] = nezha_team_last_bytes(call->comm->team, i);
+	told.rail_bytes = rails;
+	nezha_report_count(nezha_context.report, where, &told);
+	return error;
+}
+
+/* A call that is not below the floor. */
+static int consider(struct call *call)
+{
+	int error = MPI_SUCCESS;
+
+	call->plan.reason = examine_arguments(call);
+	if (call->plan.reason == NEZHA_REASON_RULE)
+		error = make_plan(call);
+	if (error != MPI_SUCCESS)
+		return error;
+	return nezha_context.report ? run_reported(call) : run_either(call);
+}
+
+__attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, const nezha_word words[6],
+                                          nezha_word caller)
+{
+	struct call call = {
+		.kind = kind,
+		.words = { words[0], words[1], words[2], words[3], words[4], words[5] },
+		.sendbuf = (const void *)words[0],
+		.recvbuf = (void *)words[1],
+		.count = count,
+		.handle = (MPI_Comm)words[5],
+		.caller = (const void *)caller,
+		.plan = { .alg = NEZHA_ALG_NATIVE },
+	};
+
+	return consider(&call);
+}
+
+/* The one comparison that small calls pay for; a negative count is far above any floor. */
+static bool is_below_floor(int64_t count)
+{
+	return (uint64_t)count < atomic_load_explicit(&nezha_context.floor, memory_order_relaxed);
+}
+
+int nezha_mpi_allreduce(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
+                        nezha_word caller)
+{
+	if (__builtin_expect(is_below_floor((int)c), 1))
+		return nezha_native(NEZHA_CALL_Allreduce)(a, b, c, d, e, f, caller);
+	return look(NEZHA_CALL_Allreduce, (int)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
+}
+
+int nezha_mpi_allreduce_c(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
+                          nezha_word caller)
+{
+	if (__builtin_expect(is_below_floor((int64_t)c), 1))
+		return nezha_native(NEZHA_CALL_Allreduce_c)(a, b, c, d, e, f, caller);
+	return look(NEZHA_CALL_Allreduce_c, (int64_t)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmpi/comm.h"
+
+#include <stdlib.h>
+
+#include "pmpi/context.h"
+#include "pmpi/failure.h"
+#include "pmpi/scale.h"
+#include "rails/team.h"
+#include "tuning/report.h"
+#include "tuning/status.h"
+
+void nezha_comm_retire(struct nezha_comm *comm, enum nezha_reason reason)
+{
+	nezha_team_destroy(comm->team);
+	comm->team = NULL;
+	comm->reason = reason;
+}
+
+void nezha_comm_enable(struct nezha_comm *comm, bool enable)
+{
+	comm->refused = !enable;
+	if (enable && comm->reason == NEZHA_REASON_DISABLED)
+		comm->reason = NEZHA_REASON_RULE;
+	else if (!enable && comm->team)
+		nezha_comm_retire(comm, NEZHA_REASON_DISABLED);
+}
+
+/* The attribute's delete callback: the communicator is freed. */
+static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
+{
+	struct nezha_comm *comm = value;
+
+	(void)handle, (void)keyval, (void)extra;
+	pthread_mutex_lock(&nezha_context.lock);
+	LIST_REMOVE(comm, entry);
+	pthread_mutex_unlock(&nezha_context.lock);
+	nezha_team_destroy(comm->team);
+	nezha_report_close(nezha_context.report, comm->report);
+	free(comm);
+	return MPI_SUCCESS;
+}
+
+int nezha_comm_begin(void)
+{
+	return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm, &nezha_context.keyval, NULL);
+}
+
+/* How far the communicator is one for the rails, as all of its ranks find alike. */
+static int examine(MPI_Comm handle, struct nezha_comm *comm)
+{
+	int inter = 0, error, status;
+
+	comm->reason = NEZHA_REASON_COMM;
+	error = PMPI_Comm_test_inter(handle, &inter);
+	if (error != MPI_SUCCESS || inter)
+		return error;
+	status = nezha_scale_find(handle, &comm->scale);
+	if (status == NEZHA_ERR_NOMEM)
+		return nezha_failure(handle, status);
+	if (status != NEZHA_OK || comm->scale.ranks < 2)
+		return MPI_SUCCESS;
+	comm->reason = NEZHA_REASON_RULE;
+	return MPI_SUCCESS;
+}
+
+static void open_report(MPI_Comm handle, struct nezha_comm *comm)
+{
+	char name[MPI_MAX_OBJECT_NAME + 1] = "";
+	int len;
+
+	if (!nezha_context.report || PMPI_Comm_get_name(handle, name, &len) != MPI_SUCCESS)
+		return;
+	comm->report = nezha_report_open(nezha_context.report, name, comm->scale.ranks, comm->scale.nodes);
+}
+
+static int create(MPI_Comm handle, struct nezha_comm **out)
+{
+	struct nezha_comm *comm = calloc(1, sizeof(*comm));
+	int error;
+
+	if (!comm)
+		return nezha_failure(handle, NEZHA_ERR_NOMEM);
+	error = examine(handle, comm);
+	if (error != MPI_SUCCESS)
+		goto failed;
+	/* The list first: once the attribute is set, it is delete_comm that takes it out. */
+	pthread_mutex_lock(&nezha_context.lock);
+	LIST_INSERT_HEAD(&nezha_context.comms, comm, entry);
+	pthread_mutex_unlock(&nezha_context.lock);
+	error = PMPI_Comm_set_attr(handle, nezha_context.keyval, comm);
+	if (error != MPI_SUCCESS)
+		goto failed_attribute;
+	open_report(handle, comm);
+	*out = comm;
+	return MPI_SUCCESS;
+
+failed_attribute:
+	pthread_mutex_lock(&nezha_context.lock);
+	LIST_REMOVE(comm, entry);
+	pthread_mutex_unlock(&nezha_context.lock);
+failed:
+	free(comm);
+	return error;
+}
+
+int nezha_comm_find(MPI_Comm handle, struct nezha_comm **out)
+{
+	void *value = NULL;
+	int found = 0;
+	int error = PMPI_Comm_get_attr(handle, nezha_context.keyval, &value, &found);
+
+	if (error != MPI_SUCCESS)
+		return error;
+	if (!found)
+		return create(handle, out);
+	*out = value;
+	return MPI_SUCCESS;
+}
+
+void nezha_comm_end(void)
+{
+	struct nezha_comm *comm;
+
+	pthread_mutex_lock(&nezha_context.lock);
+	LIST_FOREACH(comm, &nezha_context.comms, entry) {
+		nezha_comm_retire(comm, NEZHA_REASON_STATE);
+		nezha_report_close(nezha_context.report, comm->report);
+		comm->report = NULL;
+	}
+	pthread_mutex_unlock(&nezha_context.lock);
+}

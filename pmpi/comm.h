@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What Nezha knows of a communicator: an attribute of it, made at its first call that is looked at, gone
+ * with it. */
+#ifndef NEZHA_PMPI_COMM_H
+#define NEZHA_PMPI_COMM_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "tuning/plan.h"
+
+struct nezha_report_comm;
+struct nezha_team;
+
+struct nezha_comm {
+	LIST_ENTRY(nezha_comm) entry;         /* nezha_context.comms */
+	struct nezha_scale scale;
+	enum nezha_reason reason;             /* RULE: the table decides; else why all calls are native */
+	bool refused;                         /* the info key nezha_enable says no */
+	struct nezha_team *team;              /* NULL: not opened */
+	struct nezha_report_comm *report;     /* NULL: no report */
+};
+
+/* Makes the attribute's key; after MPI_Init.  An MPI error code. */
+int nezha_comm_begin(void);
+
+/* The state of `comm`, made if there is none yet.  Local.  The handle need not be valid, only not
+ * MPI_COMM_NULL: then MPI's own error handling has run and its error code is returned. */
+int nezha_comm_find(MPI_Comm comm, struct nezha_comm **out);
+
+/* From now on all calls go native, on all ranks alike, for this reason. */
+void nezha_comm_retire(struct nezha_comm *comm, enum nezha_reason reason);
+
+/* The info key nezha_enable was set, on all ranks alike. */
+void nezha_comm_enable(struct nezha_comm *comm, bool enable);
+
+/* Ends all teams, in MPI_Finalize: the communicators themselves may live on. */
+void nezha_comm_end(void);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The one process context of a backend. */
+#ifndef NEZHA_PMPI_CONTEXT_H
+#define NEZHA_PMPI_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "pmpi/entry.h"
+#include "pmpi/handles.h"
+#include "pmpi/job.h"
+
+struct nezha_comm;
+struct nezha_engine;
+struct nezha_report;
+
+/* Calls of fewer elements than the floor go to the MPI library without a further look; 0: all are looked
+ * at. */
+#define NEZHA_FLOOR_ALL UINT64_MAX
+
+struct nezha_context {
+	const struct nezha_host *host;
+	_Atomic uint64_t floor;           /* elements; what the call path reads first */
+	uint64_t table_floor;             /* the floor that the table gives */
+	atomic_bool on;                   /* between the end of MPI_Init and the release in MPI_Finalize */
+	atomic_bool paused;               /* by MPI_Pcontrol(0) */
+	atomic_bool warned;               /* that fewer rails are used than a host has */
+	struct nezha_job job;             /* the same on all ranks, fixed while `on` */
+	int keyval;                       /* the communicators' attribute */
+	int self_keyval;                  /* MPI_COMM_SELF's, whose end is ours */
+	struct nezha_handles handles;     /* MPI's predefined types */
+	const void *_Atomic outsider;     /* an address of code that is not the MPI library's */
+	pthread_once_t error_once;        /* for our error codes: added when there is an error */
+	int error_lost, error_memory;
+	struct nezha_report *report;      /* NULL: none is wanted */
+
+	pthread_mutex_t lock;             /* of what follows; no MPI call under it */
+	LIST_HEAD(nezha_comm_list, nezha_comm) comms;
+	struct nezha_engine *engine;      /* NULL: no team was opened yet */
+	uint32_t teams;                   /* opened with this process as the leader */
+};
+
+extern struct nezha_context nezha_context;
+
+/* Sets the floor anew: after `on`, `paused` or the report changed. */
+void nezha_context_aim(void);
+
+/* The MPI library's own function. */
+static inline nezha_call_fn *nezha_native(enum nezha_call call)
+{
+	return nezha_context.host->native[call];
+}
+
+#endif

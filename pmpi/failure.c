@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmpi/failure.h"
+
+#include "pmpi/context.h"
+#include "tuning/status.h"
+
+/* At the first error only: programs may look at the highest error code in use. */
+static void add_codes(void)
+{
+	int class = MPI_ERR_OTHER, lost = MPI_ERR_OTHER, memory = MPI_ERR_OTHER;
+
+	if (PMPI_Add_error_class(&class) == MPI_SUCCESS && PMPI_Add_error_code(class, &lost) == MPI_SUCCESS &&
+	    PMPI_Add_error_code(class, &memory) == MPI_SUCCESS) {
+		PMPI_Add_error_string(class, "Nezha failed");
+		PMPI_Add_error_string(lost, "Nezha: the rails failed within MPI_Allreduce");
+		PMPI_Add_error_string(memory, "Nezha: no memory for MPI_Allreduce");
+	}
+	nezha_context.error_lost = lost;
+	nezha_context.error_memory = memory;
+}
+
+int nezha_failure(MPI_Comm comm, int status)
+{
+	int code;
+
+	pthread_once(&nezha_context.error_once, add_codes);
+	code = status == NEZHA_ERR_NOMEM ? nezha_context.error_memory : nezha_context.error_lost;
+	PMPI_Comm_call_errhandler(comm, code);
+	return code;
+}

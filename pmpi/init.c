@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * MPI_Init and MPI_Init_thread: at their end, all ranks agree on the job. */
+#include <mpi.h>
+#include <string.h>
+#include <time.h>
+
+#include "pmpi/announce.h"
+#include "pmpi/calls.h"
+#include "pmpi/comm.h"
+#include "pmpi/context.h"
+#include "pmpi/finalize.h"
+#include "pmpi/handles.h"
+#include "pmpi/rails.h"
+#include "rails/team.h"
+#include "tuning/log.h"
+#include "tuning/report.h"
+#include "tuning/status.h"
+
+struct nezha_context nezha_context = {
+	.floor = NEZHA_FLOOR_ALL,
+	.table_floor = NEZHA_FLOOR_ALL,
+	.error_once = PTHREAD_ONCE_INIT,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+void nezha_context_aim(void)
+{
+	if (!nezha_context.on)
+		nezha_context.floor = NEZHA_FLOOR_ALL;
+	else if (nezha_context.report)
+		nezha_context.floor = 0;
+	else if (nezha_context.paused || !nezha_context.job.settings.enable)
+		nezha_context.floor = NEZHA_FLOOR_ALL;
+	else
+		nezha_context.floor = nezha_context.table_floor;
+}
+
+/* The service thread and the connections are the parent's. */
+static void forget_in_child(void)
+{
+	nezha_context.on = false;
+	nezha_context_aim();
+	if (nezha_context.engine)
+		nezha_engine_abandon(nezha_context.engine);
+	nezha_context.engine = NULL;
+}
+
+/* The message is out; the others, who have none, leave it the time to be read. */
+static void give_up(bool told)
+{
+	struct timespec pause = { .tv_sec = told ? 0 : 5 };
+
+	nanosleep(&pause, NULL);
+	PMPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static int begin_report(void)
+{
+	struct nezha_job *job = &nezha_context.job;
+	const char *where = job->settings.report;
+
+	if (job->rank != 0 || !*where || !strcmp(where, "0"))
+		return NEZHA_OK;
+	return nezha_report_create(&nezha_context.report);
+}
+
+static int begin_attributes(void)
+{
+	int error = nezha_comm_begin();
+
+	if (error == MPI_SUCCESS)
+		error = nezha_finalize_begin();
+	return error;
+}
+
+/* In a world that is initialised; the same on all ranks from here on. */
+static int begin(void)
+{
+	struct nezha_job *job = &nezha_context.job;
+	bool told;
+
+	if (nezha_announce(job) != NEZHA_OK) {
+		give_up(true);
+		return MPI_ERR_OTHER;
+	}
+	if (job->settings.enable && nezha_rails_check(&told) != NEZHA_OK) {
+		give_up(told);
+		return MPI_ERR_OTHER;
+	}
+	if (begin_report() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
+		nezha_error("MPI_Init: no memory, or no attributes of communicators, for Nezha");
+		give_up(true);
+		return MPI_ERR_OTHER;
+	}
+	nezha_handles_list(&nezha_context.handles);
+	pthread_atfork(NULL, NULL, forget_in_child);
+	nezha_context.table_floor = nezha_job_floor(job);
+	nezha_context.on = true;
+	nezha_context_aim();
+	nezha_info("%d ranks on %d nodes; calls below %llu elements go to MPI unseen", job->ranks,
+	           job->scale.nodes, (unsigned long long)nezha_context.floor);
+	return MPI_SUCCESS;
+}
+
+int nezha_mpi_init(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
+                   nezha_word caller)
+{
+	int error = nezha_native(NEZHA_CALL_Init)(a, b, c, d, e, f, caller);
+
+	return error == MPI_SUCCESS && !nezha_context.on ? begin() : error;
+}
+
+int nezha_mpi_init_thread(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
+                          nezha_word caller)
+{
+	int error = nezha_native(NEZHA_CALL_Init_thread)(a, b, c, d, e, f, caller);
+
+	return error == MPI_SUCCESS && !nezha_context.on ? begin() : error;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmpi/rails.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmpi/context.h"
+#include "pmpi/native.h"
+#include "pmpi/progress.h"
+#include "rails/nic.h"
+#include "rails/team.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+#define NICS_MAX 256
+#define ENTRIES_MAX 64           /* of NEZHA_RAILS that are checked one by one */
+
+struct selection {
+	size_t count;
+	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
+};
+
+static void log_notes(const char *notes)
+{
+	for (size_t len; notes && *notes; notes += len + (notes[len] == '\n')) {
+		len = strcspn(notes, "\n");
+		nezha_info("%.*s", (int)len, notes);
+	}
+}
+
+static int choose(const char *spec, const struct nezha_nic *nics, size_t count, struct selection *out)
+{
+	char *notes = NULL, *error = NULL;
+	int status = nezha_nic_select(spec, nics, count, out->rails, &out->count, &notes, &error);
+
+	if (status != NEZHA_OK && error)
+		nezha_error("%s", error);
+	if (status == NEZHA_OK)
+		log_notes(notes);
+	free(notes);
+	free(error);
+	return status;
+}
+
+static int list(struct nezha_nic **nics, size_t *count)
+{
+	int status = NEZHA_ERR_NOMEM;
+
+	*nics = malloc(NICS_MAX * sizeof(**nics));
+	if (*nics)
+		status = nezha_nic_list(*nics, NICS_MAX, count);
+	if (status != NEZHA_OK) {
+		free(*nics);
+		*nics = NULL;
+	}
+	return status;
+}
+
+/* Which entries of the list, first the one of bit 0, this host has. */
+static uint64_t entries_here(const char *spec, const struct nezha_nic *nics, size_t count)
+{
+	uint64_t here = 0;
+
+	for (int bit = 0; *spec && bit < ENTRIES_MAX; bit++) {
+		size_t len = strcspn(spec, ",");
+		char *entry = strndup(spec, len), *notes = NULL, *error = NULL;
+		struct selection selection = { .count = 0 };
+
+		if (entry && nezha_nic_select(entry, nics, count, selection.rails, &selection.count,
+		                              &notes, &error) == NEZHA_OK && selection.count)
+			here |= (uint64_t)1 << bit;
+		free(notes);
+		free(error);
+		free(entry);
+		spec += len + (spec[len] == ',');
+	}
+	return here;
+}
+
+/* Entries that nobody has; rank 0 tells. */
+static int check_entries(const char *spec, uint64_t anywhere, bool *told)
+{
+	int status = NEZHA_OK;
+
+	for (int bit = 0; *spec && bit < ENTRIES_MAX; bit++) {
+		size_t len = strcspn(spec, ",");
+
+		if (!(anywhere >> bit & 1)) {
+			*told = nezha_context.job.rank == 0;
+			if (*told)
+				nezha_error("NEZHA_RAILS=%s: no host of the job has %.*s "
+				            "(nezha-info lists what a host has)",
+				            nezha_context.job.settings.rails, (int)len, spec);
+			status = NEZHA_ERR_INVALID;
+		}
+		spec += len + (spec[len] == ',');
+	}
+	return status;
+}
+
+/* All find out alike whether one of them has found an error; the lowest one tells it. */
+static int agree_on_error(const char *spec, const struct nezha_nic *nics, size_t count, bool *told)
+{
+	struct selection selection;
+	char *notes = NULL, *error = NULL;
+	int first, mine = INT_MAX;
+
+	if (nezha_nic_select(spec, nics, count, selection.rails, &selection.count, &notes, &error))
+		mine = nezha_context.job.rank;
+	nezha_native_allreduce(&mine, &first, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	*told = first == nezha_context.job.rank;
+	if (*told)
+		nezha_error("%s", error ? error : "no memory for the choice of rails");
+	free(notes);
+	free(error);
+	return first == INT_MAX ? NEZHA_OK : NEZHA_ERR_INVALID;
+}
+
+int nezha_rails_check(bool *told)
+{
+	const char *spec = nezha_context.job.settings.rails;
+	struct nezha_nic *nics = NULL;
+	uint64_t here, anywhere;
+	size_t count = 0;
+	int status;
+
+	*told = false;
+	/* What was not asked for is not looked at before it is needed. */
+	if (!strcmp(spec, "auto"))
+		return NEZHA_OK;
+	if (list(&nics, &count) != NEZHA_OK)
+		count = 0;
+	status = agree_on_error(spec, nics, count, told);
+	if (status == NEZHA_OK) {
+		here = entries_here(spec, nics, count);
+		nezha_native_allreduce(&here, &anywhere, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD);
+		status = check_entries(spec, anywhere, told);
+	}
+	free(nics);
+	return status;
+}
+
+static int create(struct nezha_engine **out)
+{
+	struct selection selection = { .count = 0 };
+	struct nezha_engine_config config = {
+		.process = nezha_context.job.rank,
+		.key = nezha_context.job.key,
+		.policy = nezha_context.job.settings.policy,
+		.progress = nezha_progress,
+	};
+	struct nezha_nic *nics;
+	size_t count = 0;
+
+	/* Without rails there is still an engine: the ranks then agree that they have none. */
+	if (list(&nics, &count) == NEZHA_OK) {
+		if (choose(nezha_context.job.settings.rails, nics, count, &selection) != NEZHA_OK)
+			selection.count = 0;
+		free(nics);
+	}
+	config.rails = selection.rails;
+	config.rail_count = selection.count;
+	return nezha_engine_create(&config, out);
+}
+
+int nezha_rails_engine(struct nezha_engine **out)
+{
+	int status = NEZHA_OK;
+
+	pthread_mutex_lock(&nezha_context.lock);
+	if (!nezha_context.engine)
+		status = create(&nezha_context.engine);
+	*out = nezha_context.engine;
+	pthread_mutex_unlock(&nezha_context.lock);
+	return status;
+}
+
+void nezha_rails_end(void)
+{
+	nezha_engine_destroy(nezha_context.engine);
+	nezha_context.engine = NULL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * This process's rails: chosen by the job's settings, and the engine that drives them. */
+#ifndef NEZHA_PMPI_RAILS_H
+#define NEZHA_PMPI_RAILS_H
+
+#include <stdbool.h>
+
+struct nezha_engine;
+
+/* Collective over MPI_COMM_WORLD, at start: whether the rails that the user named exist.  A malformed
+ * name, a device that a host lacks and an entry that no host has are errors (NEZHA_ERR_INVALID on all
+ * ranks), which one rank tells; it gets *told. */
+int nezha_rails_check(bool *told);
+
+/* The process's engine, made at the first call; any thread.  It has no rails if none could be chosen. */
+int nezha_rails_engine(struct nezha_engine **out);
+
+/* Lets go of the engine; no team is left. */
+void nezha_rails_end(void);
+
+#endif

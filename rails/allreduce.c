@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * One allreduce from entry to return: begin, drive the engine until all is done, end. */
+#include <string.h>
+
+#include "rails/clock.h"
+#include "rails/deal.h"
+#include "rails/engine.h"
+#include "rails/inlink.h"
+#include "rails/link.h"
+#include "rails/rail.h"
+#include "rails/service.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+#define ASK_AFTER (20 * NEZHA_MSEC)       /* silence after which the right neighbour is asked what it knows */
+#define LOST_AFTER (10 * NEZHA_SEC)       /* without any rail to a neighbour */
+#define REFUSED_AFTER (500 * NEZHA_MSEC)  /* ... if its ports are closed: the process is gone */
+
+static bool finished(const struct nezha_team *team)
+{
+	const struct nezha_call *call = &team->call;
+
+	return call->finals == call->grid.blocks && call->done_sent && team->right_done == call->op;
+}
+
+static void tell_done(struct nezha_team *team)
+{
+	struct nezha_wire record = nezha_wire_make(NEZHA_WIRE_DONE, team->id, team->call.op);
+
+	team->call.done_sent = true;
+	team->finished = team->call.op;
+	nezha_inlink_reply(team->left, &record);
+}
+
+/* A record may have been lost with a path, and the neighbour may have left the call: its service thread knows. */
+static void ask_if_silent(struct nezha_team *team, uint64_t now)
+{
+	if (now - team->moved < ASK_AFTER || now - team->queried < ASK_AFTER)
+		return;
+	team->queried = now;
+	team->query = true;
+	nezha_call_want_again(&team->call);
+	nezha_service_kick(team->engine->service);
+}
+
+static bool all_refused(const struct nezha_link *link)
+{
+	for (int r = 0; r < NEZHA_RAILS_MAX; r++)
+		if (link->paths[r].joined && !link->paths[r].refused)
+			return false;
+	return true;
+}
+
+/* Whether a neighbour is out of reach for good. */
+static bool lost(struct nezha_team *team, uint64_t now)
+{
+	struct nezha_link *right = team->right;
+	struct nezha_inlink *left = team->left;
+
+	if (right->down_since &&
+	    now - right->down_since > (all_refused(right) ? REFUSED_AFTER : LOST_AFTER)) {
+		nezha_error("no rail leads to process %d on %s any more (%d of %d ranks' ring)", right->peer,
+		            right->card.hostname, team->rank, team->ranks);
+		return true;
+	}
+	if (left->down_since && now - left->down_since > LOST_AFTER) {
+		nezha_error("no rail leads from process %d any more", left->peer);
+		return true;
+	}
+	return false;
+}
+
+static int begin(struct nezha_team *team, const struct nezha_grid *grid, nezha_reduce_fn *kernel, uint32_t element,
+                 const void *sendbuf, void *recvbuf, uint32_t shared)
+{
+	struct nezha_call *call = &team->call;
+	struct nezha_wire grant;
+	int rc = nezha_call_begin(call, grid, kernel, element, sendbuf, recvbuf);
+
+	if (rc != NEZHA_OK)
+		return rc;
+	memset(team->last_bytes, 0, sizeof team->last_bytes);
+	call->op = ++team->entered;
+	call->active = true;
+	team->moved = nezha_now();
+	LIST_INSERT_HEAD(&team->engine->busy, team, busy);
+	grant = nezha_wire_make(NEZHA_WIRE_GRANT, team->id, call->op);
+	nezha_inlink_reply(team->left, &grant);
+	for (uint32_t b = 0; b < shared; b++)
+		call->state[b] |= NEZHA_BLOCK_ON_RAIL;
+	nezha_deal_expect(team, nezha_call_bytes(call));
+	if (shared && team->collective->post(team->collective_rail, call, 0, shared) != NEZHA_OK)
+		for (uint32_t b = 0; b < shared; b++)
+			nezha_call_return(call, b);
+	nezha_call_start(call);
+	if (team->wanted_early)
+		nezha_link_ask_again(team->right);
+	team->wanted_early = false;
+	return nezha_inlink_enter(team);
+}
+
+static void end(struct nezha_team *team)
+{
+	team->call.active = false;
+	team->finished = team->entered;
+	nezha_link_forget(team->right, team);
+	nezha_inlink_forget(team, false);
+	if (team->collective)
+		team->collective->finish(team->collective_rail, &team->call);
+	LIST_REMOVE(team, busy);
+}
+
+static int run(struct nezha_team *team)
+{
+	struct nezha_engine *engine = team->engine;
+	uint64_t progressed = nezha_now();
+
+	for (;;) {
+		uint64_t now;
+
+		if (team->call.finals == team->call.grid.blocks && !team->call.done_sent)
+			tell_done(team);
+		if (finished(team))
+			return NEZHA_OK;
+		if (team->broken)
+			return NEZHA_ERR_PROTOCOL;
+		now = nezha_now();
+		if (lost(team, now))
+			return NEZHA_ERR_UNREACHABLE;
+		ask_if_silent(team, now);
+		nezha_engine_wait(engine);
+		nezha_engine_progress_mpi(engine, &progressed);
+	}
+}
+
+int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
+                           enum nezha_type type, enum nezha_op op, uint32_t block, uint32_t shared)
+{
+	uint32_t element = (uint32_t)nezha_type_size(type);
+	struct nezha_grid grid;
+	int rc = nezha_grid_make(count * element, block, &grid);
+
+	if (rc != NEZHA_OK)
+		return rc;
+	if (team->broken)
+		return NEZHA_ERR_PROTOCOL;
+	pthread_mutex_lock(&team->engine->lock);
+	rc = begin(team, &grid, nezha_reduce_kernel(type, op), element, sendbuf, recvbuf,
+	           shared < grid.blocks ? shared : grid.blocks);
+	if (team->call.active) {
+		if (rc == NEZHA_OK)
+			rc = run(team);
+		end(team);
+	}
+	if (rc != NEZHA_OK && rc != NEZHA_ERR_NOMEM)
+		team->broken = true;
+	pthread_mutex_unlock(&team->engine->lock);
+	return rc;
+}
+
+int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
+                    enum nezha_type type, enum nezha_op op, uint32_t block)
+{
+	return nezha_allreduce_shared(team, sendbuf, recvbuf, count, type, op, block, 0);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * One allreduce in progress on one rank: the blocks' states and the moves of the block ring (DESIGN section 4).
+ *
+ * Block b has the owner b mod N.  Its partial starts at rank owner+1 and goes right, every rank folding its own
+ * contribution in, to the owner, which makes it final; the final goes right, to the owner's left neighbour.  There are no
+ * global steps.  All functions: the engine's lock is held. */
+#ifndef NEZHA_RAILS_CALL_H
+#define NEZHA_RAILS_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "rails/reduce.h"
+#include "tuning/grid.h"
+
+struct nezha_team;
+struct nezha_collective_ops;
+
+/* One block to be sent in one phase.  It is in one list at most. */
+enum nezha_tx_where {
+	NEZHA_TX_IDLE,      /* not yet wanted, or taken in by the peer */
+	NEZHA_TX_HELD,      /* the neighbour has not entered the call: team->held */
+	NEZHA_TX_QUEUED,    /* link->queue */
+	NEZHA_TX_SENDING,   /* path->current */
+	NEZHA_TX_SENT,      /* path->sent: handed over, not known to have been taken in */
+};
+
+struct nezha_tx {
+	TAILQ_ENTRY(nezha_tx) entry;
+	struct nezha_team *team;
+	uint64_t end;       /* SENT: taken in once the peer has taken in so many bytes of the connection */
+	uint32_t block, length, origin;
+	uint8_t kind;       /* NEZHA_WIRE_PARTIAL or _FINAL */
+	uint8_t where;      /* enum nezha_tx_where */
+	bool counted;       /* its bytes have left link->expected */
+};
+TAILQ_HEAD(nezha_tx_list, nezha_tx);
+
+enum nezha_block_state {
+	NEZHA_BLOCK_FOLDED = 1,   /* its partial has come and contains our contribution */
+	NEZHA_BLOCK_FINAL = 2,    /* its result lies in the receive buffer */
+	NEZHA_BLOCK_LANDING = 4,  /* its final is arriving: nothing else may write there */
+	NEZHA_BLOCK_ON_RAIL = 8,  /* a collective rail has it */
+	NEZHA_BLOCK_RETURNED = 16,/* a collective rail gave it back */
+	NEZHA_BLOCK_WANTED = 32,  /* the right neighbour lacks its final */
+};
+
+struct nezha_call {
+	struct nezha_team *team;
+	bool active;
+	uint32_t op;              /* sequence number within the team */
+	struct nezha_grid grid;
+	nezha_reduce_fn *kernel;
+	uint32_t element;         /* bytes */
+	const char *sendbuf;
+	char *recvbuf;
+	uint32_t finals;          /* blocks that are FINAL */
+	bool done_sent;           /* the left neighbour was told so */
+	uint32_t room;            /* blocks that the arrays below are made for */
+	uint8_t *state;           /* per block: enum nezha_block_state bits */
+	uint32_t *folded;         /* per block: bytes of the arriving partial already folded */
+	struct nezha_tx *tx;      /* two per block: [2b] partial, [2b+1] final */
+};
+
+/* Prepares for a call; allocates only if it has more blocks than any before.  NEZHA_ERR_NOMEM. */
+int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, nezha_reduce_fn *kernel,
+                     uint32_t element, const void *sendbuf, void *recvbuf);
+
+/* Sends off the blocks that begin here, all but those that are ON_RAIL. */
+void nezha_call_start(struct nezha_call *call);
+
+/* Payload bytes that this rank sends in the call, if no rail fails. */
+uint64_t nezha_call_bytes(const struct nezha_call *call);
+
+/* Block `b`'s partial is folded, or its final has landed. */
+void nezha_call_folded(struct nezha_call *call, uint32_t b);
+void nezha_call_landed(struct nezha_call *call, uint32_t b, uint32_t origin);
+
+/* Folds bytes [from, from + n) of block b's incoming partial (n a multiple of the element). */
+void nezha_call_fold(struct nezha_call *call, uint32_t b, uint32_t from, const void *partial, uint32_t n);
+
+/* A collective rail has made b final, or gives it back. */
+void nezha_call_final(struct nezha_call *call, uint32_t b);
+void nezha_call_return(struct nezha_call *call, uint32_t b);
+
+/* The right neighbour asks for b. */
+void nezha_call_wanted(struct nezha_call *call, uint32_t b);
+
+/* Tells the left neighbour again which blocks are missed, after a lost path. */
+void nezha_call_want_again(struct nezha_call *call);
+
+/* Whether sending it still serves anyone. */
+bool nezha_call_tx_useful(const struct nezha_call *call, const struct nezha_tx *tx);
+
+/* Where the bytes of a block to be sent lie. */
+const char *nezha_call_tx_payload(const struct nezha_call *call, const struct nezha_tx *tx);
+
+/* How many more hops the block goes after it has reached the right neighbour. */
+int nezha_call_hops_left(const struct nezha_call *call, const struct nezha_tx *tx);
+
+void nezha_call_free(struct nezha_call *call);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The one clock of the rails: monotonic nanoseconds. */
+#ifndef NEZHA_RAILS_CLOCK_H
+#define NEZHA_RAILS_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NEZHA_USEC 1000ull            /* in ns */
+#define NEZHA_MSEC 1000000ull
+#define NEZHA_SEC  1000000000ull
+
+static inline uint64_t nezha_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NEZHA_SEC + (uint64_t)t.tv_nsec;
+}
+
+#endif

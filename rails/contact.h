@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A connection as long as the service thread has it: while the handshake goes on, and for good if it is a control
+ * connection.  Used by the service thread only; takes the engine's lock itself where it needs it. */
+#ifndef NEZHA_RAILS_CONTACT_H
+#define NEZHA_RAILS_CONTACT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "rails/hello.h"
+#include "rails/link.h"
+#include "rails/wire.h"
+
+enum nezha_contact_state {
+	NEZHA_CONTACT_CONNECTING,
+	NEZHA_CONTACT_CHALLENGE,   /* we wait for it */
+	NEZHA_CONTACT_WELCOME,     /* we wait for it */
+	NEZHA_CONTACT_HELLO,       /* we wait for it */
+	NEZHA_CONTACT_ASKING,      /* control: we ask, the peer answers */
+	NEZHA_CONTACT_ANSWERING,   /* control: the peer asks */
+};
+
+struct nezha_contact {
+	LIST_ENTRY(nezha_contact) entry;
+	struct nezha_engine *engine;
+	int fd;
+	enum nezha_contact_state state;
+	struct nezha_link *link;       /* NULL: the peer connected to us */
+	int rail;                      /* ours */
+	struct nezha_challenge challenge;
+	struct nezha_hello hello;
+	union {
+		struct nezha_challenge challenge;
+		struct nezha_hello hello;
+		struct nezha_welcome welcome;
+		struct nezha_wire record;
+	} in;
+	uint32_t have;
+	uint64_t deadline;             /* ns; 0: none */
+};
+LIST_HEAD(nezha_contact_list, nezha_contact);
+
+/* Begins to connect path `rail` of the link, for data or control.  NULL: it failed at once (errno). */
+struct nezha_contact *nezha_contact_connect(struct nezha_link *link, int rail, enum nezha_hello_kind kind);
+
+/* Greets whoever has connected to rail `rail`; owns fd from now on.  NULL: no memory, or it is gone. */
+struct nezha_contact *nezha_contact_accept(struct nezha_engine *engine, int rail, int fd);
+
+/* The fd is ready.  NEZHA_OK: go on waiting; NEZHA_INPROGRESS: the fd was handed over, destroy the contact; an error:
+ * destroy it. */
+int nezha_contact_ready(struct nezha_contact *contact);
+
+/* Asks the peer about a team (state ASKING); an error: destroy it. */
+int nezha_contact_ask(struct nezha_contact *contact, uint64_t team, uint32_t op);
+
+/* Closes the fd unless it was handed over (fd = -1), and tells the link. */
+void nezha_contact_destroy(struct nezha_contact *contact);
+
+/* Whether it is still shaking hands, and for a stranger. */
+static inline bool nezha_contact_stranger(const struct nezha_contact *contact)
+{
+	return contact->state == NEZHA_CONTACT_HELLO;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/deal.h"
+
+#include "rails/clock.h"
+#include "rails/policy.h"
+
+/* Bytes given to a link: so many without a path's rate being measured are followed by a probe; and so many at least lie
+ * between two probes. */
+#define PROBE_EVERY (16u << 20)
+#define PROBE_PAUSE (4u << 20)
+#define HOP_SECONDS 50e-6               /* what a hop costs besides the bytes */
+
+/* What the policy takes for the path's rate. */
+static double weight(const struct nezha_path *path)
+{
+	bool nominal = path->link->engine->config.policy == NEZHA_POLICY_STATIC;
+
+	return nominal ? path->nominal : path->estimator.rate;
+}
+
+static size_t views(const struct nezha_link *link, struct nezha_path_view *view)
+{
+	size_t count = link->engine->card.rail_count;
+
+	for (size_t r = 0; r < count; r++) {
+		const struct nezha_path *path = &link->paths[r];
+
+		view[r] = (struct nezha_path_view){
+			.up = path->up,
+			.ready = path->ready && nezha_path_is_free(path),
+			.rate = weight(path),
+			.share = path->share,
+			.in_flight = path->written - path->last.acked + path->out.payload_left,
+		};
+	}
+	return count;
+}
+
+/* How long the block still travels after this hop, on the fastest rails. */
+static double time_after(const struct nezha_path_view *view, size_t count, const struct nezha_tx *tx)
+{
+	int hops = nezha_call_hops_left(&tx->team->call, tx);
+	double best = 1;
+
+	for (size_t i = 0; i < count; i++)
+		if (view[i].up && view[i].rate > best)
+			best = view[i].rate;
+	return hops > 0 ? hops * (tx->length / best + HOP_SECONDS) : 0;
+}
+
+void nezha_deal_expect_less(struct nezha_team *team, uint64_t bytes)
+{
+	if (bytes > team->expected)
+		bytes = team->expected;
+	team->expected -= bytes;
+	team->right->expected -= bytes;
+}
+
+void nezha_deal_block(struct nezha_link *link, struct nezha_tx *tx)
+{
+	tx->where = NEZHA_TX_QUEUED;
+	TAILQ_INSERT_TAIL(&link->queue, tx, entry);
+	link->queued += tx->length;
+	if (!tx->counted) {
+		tx->counted = true;
+		nezha_deal_expect_less(tx->team, tx->length);
+	}
+}
+
+static void unqueue(struct nezha_link *link, struct nezha_tx *tx)
+{
+	TAILQ_REMOVE(&link->queue, tx, entry);
+	link->queued -= tx->length;
+	tx->where = NEZHA_TX_IDLE;
+}
+
+static struct nezha_tx *first_useful(struct nezha_link *link)
+{
+	struct nezha_tx *tx;
+
+	while ((tx = TAILQ_FIRST(&link->queue)) && !nezha_call_tx_useful(&tx->team->call, tx))
+		unqueue(link, tx);
+	return tx;
+}
+
+struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
+{
+	struct nezha_link *link = path->link;
+	struct nezha_path_view view[NEZHA_RAILS_MAX];
+	struct nezha_tx *tx = first_useful(link);
+	struct nezha_block_view block;
+	size_t count;
+	int pick;
+
+	*other = false;
+	if (!tx)
+		return NULL;
+	count = views(link, view);
+	block = (struct nezha_block_view){
+		.bytes = tx->length,
+		.waiting = link->queued - tx->length + link->expected,
+		.after = time_after(view, count, tx),
+	};
+	pick = nezha_policy_pick(link->engine->config.policy, view, count, &block);
+	*other = pick >= 0 && pick != path->rail;
+	if (pick != path->rail)
+		return NULL;
+	unqueue(link, tx);
+	path->share += tx->length / weight(path);
+	return tx;
+}
+
+void nezha_deal_forget(struct nezha_link *link, struct nezha_team *team)
+{
+	struct nezha_tx *tx, *next;
+
+	for (tx = TAILQ_FIRST(&link->queue); tx; tx = next) {
+		next = TAILQ_NEXT(tx, entry);
+		if (tx->team == team)
+			unqueue(link, tx);
+	}
+	nezha_deal_expect_less(team, team->expected);
+}
+
+void nezha_deal_anew(struct nezha_link *link)
+{
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++)
+		link->paths[r].share = 0;
+}
+
+/* A path that was not measured for long, or seems to be faster than estimated, is probed. */
+static void probe_unmeasured(struct nezha_link *link, uint64_t bytes)
+{
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
+		struct nezha_path *path = &link->paths[r];
+
+		if (path->measured != path->estimator.measured)
+			path->unmeasured = 0;
+		path->measured = path->estimator.measured;
+		if (path->up && nezha_link_paths_up(link) > 1 &&
+		    (path->unmeasured > PROBE_EVERY || (path->estimator.doubt && path->unprobed > PROBE_PAUSE))) {
+			path->unmeasured = path->unprobed = 0;
+			path->estimator.doubt = false;
+			nezha_link_probe_again(path);
+		}
+		path->unmeasured += bytes;
+		path->unprobed += bytes;
+	}
+}
+
+void nezha_deal_expect(struct nezha_team *team, uint64_t bytes)
+{
+	if (!team->right->expected)
+		nezha_deal_anew(team->right);
+	team->expected = bytes;
+	team->right->expected += bytes;
+	if (team->engine->config.policy == NEZHA_POLICY_ECF)
+		probe_unmeasured(team->right, bytes);
+}

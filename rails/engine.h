@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The engine: one per process, what all teams share - rails, links, the lock, the event loop.  A thread that waits
+ * in nezha_allreduce drives it for all; the others sleep until their own call is over or the driver leaves.  team.h
+ * is what the outside sees. */
+#ifndef NEZHA_RAILS_ENGINE_H
+#define NEZHA_RAILS_ENGINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "rails/call.h"
+#include "rails/team.h"
+
+struct nezha_link;
+struct nezha_inlink;
+struct nezha_service;
+struct nezha_wire;
+
+#define NEZHA_TEAM_BUCKETS 256
+
+/* What epoll hands back: the first member of what it belongs to. */
+struct nezha_endpoint {
+	enum { NEZHA_END_WAKE, NEZHA_END_PATH, NEZHA_END_INPATH } kind;
+	int fd;                 /* -1: closed */
+};
+
+/* A partial that came before its call was entered. */
+struct nezha_eager {
+	TAILQ_ENTRY(nezha_eager) entry;
+	uint32_t op, block, length, have;
+	char data[];
+};
+TAILQ_HEAD(nezha_eager_list, nezha_eager);
+
+struct nezha_team {
+	LIST_ENTRY(nezha_team) entry;   /* engine->teams */
+	LIST_ENTRY(nezha_team) same;    /* engine->table: teams of the same hash */
+	LIST_ENTRY(nezha_team) busy;    /* engine->busy: while a call is in progress */
+	struct nezha_engine *engine;
+	uint64_t id;
+	int ranks, rank;
+	int common, most;               /* see nezha_team_rails_common */
+	int rails[NEZHA_RAILS_MAX];     /* our numbers of the `common` ones */
+	struct nezha_link *right;       /* shared by teams, the engine's */
+	struct nezha_inlink *left;
+	struct nezha_call call;
+	uint32_t entered, finished;     /* our last op begun, ended */
+	uint32_t granted, right_done;   /* the right neighbour's */
+	struct nezha_tx_list held;      /* blocks that the right neighbour has not granted */
+	uint64_t expected;              /* bytes that the call will still give to the link */
+	uint32_t eager_sent;            /* bytes of the link's allowance in use */
+	struct nezha_eager_list eager;
+	bool broken;                    /* the neighbours disagree about a call: nothing can be trusted */
+	bool wanted_early;              /* the right neighbour misses a block of the call that we enter next */
+	bool query;                     /* the service thread shall ask the right neighbour */
+	uint64_t queried, moved;        /* ns: when last asked, when something last happened */
+	const struct nezha_collective_ops *collective;  /* NULL: none */
+	void *collective_rail;
+	uint64_t last_bytes[NEZHA_RAILS_MAX];
+};
+
+struct nezha_engine {
+	struct nezha_engine_config config;
+	unsigned char key[NEZHA_KEY_BYTES];
+	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
+	struct nezha_card card;
+	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
+
+	pthread_mutex_t lock;           /* of all that follows, teams, links, paths */
+	pthread_cond_t changed;         /* the driver left, or a call ended */
+	bool driving;
+	int epoll;
+	struct nezha_endpoint wake;     /* an eventfd: the service thread has changed something */
+	uint64_t ticked;                /* ns: last look at timers */
+	LIST_HEAD(nezha_team_list, nezha_team) teams;
+	struct nezha_team_list table[NEZHA_TEAM_BUCKETS];
+	struct nezha_team_list busy;
+	LIST_HEAD(, nezha_link) links;
+	LIST_HEAD(, nezha_inlink) inlinks;
+	struct nezha_service *service;
+};
+
+/* The teams with this id's hash, and the one with this id (NULL: there is none, or no more). */
+struct nezha_team_list *nezha_engine_bucket(struct nezha_engine *engine, uint64_t id);
+struct nezha_team *nezha_engine_team(struct nezha_engine *engine, uint64_t id);
+
+/* Registers or unregisters a connection for edge-triggered events; NEZHA_ERR_SYSTEM. */
+int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end);
+void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end);
+
+/* One turn, a millisecond long at most: events, timers.  The lock is held, and given up while it sleeps. */
+void nezha_engine_step(struct nezha_engine *engine);
+
+/* What a waiting thread does, again and again: drives the engine for a moment, or sleeps while another thread
+ * does.  The lock is held. */
+void nezha_engine_wait(struct nezha_engine *engine);
+
+/* Lets MPI progress, if it is time again (*last: when it was done last); gives the lock up meanwhile. */
+void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last);
+
+/* Rouses the driver from another thread. */
+void nezha_engine_wake(struct nezha_engine *engine);
+
+/* Starts an allreduce whose blocks [0, shared) a collective rail takes; what nezha_allreduce is with shared = 0. */
+int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
+                           enum nezha_type type, enum nezha_op op, uint32_t block, uint32_t shared);
+
+/* Lends the team a collective rail (the team's until it is destroyed). */
+void nezha_team_attach(struct nezha_team *team, const struct nezha_collective_ops *ops, void *rail);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/estimator.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "rails/clock.h"
+
+/* The first bytes of a busy period say nothing of the rate: they pass in the burst that a token bucket or a
+ * NIC's queue grants after a pause, or wait for slow start. */
+#define SKIP_BYTES 20480.0
+#define TAIL_BYTES 4096.0       /* the last segments' acknowledgement may be delayed */
+/* A window is so long that the bunching of acknowledgements (up to 1 ms on a busy host) matters little. */
+#define WINDOW_BYTES 98304.0
+#define WINDOW_TIME 5e-3        /* s, with WINDOW_BYTES ... */
+#define WINDOW_SLOW 12e-3       /* ... or, on a slow path, so long in any case */
+#define OPENING_WINDOW 10e-3    /* a new estimate begins with longer ones, the fastest of which counts: */
+#define OPENING_TIME 35e-3      /* at first there is no average that would even out a disturbance */
+#define RUN_BYTES 32768.0       /* a run that ends early counts from here */
+#define RUN_TIME 3e-3
+#define WEIGHT_MOST 60e-3       /* s: the memory of the average */
+#define WEIGHT_LEAST 1e-3
+#define FAR 0.25                /* a window further off than this must be confirmed */
+#define STILL_TIME 5e-3         /* s: a longer silence ... */
+#define STILL_BYTES 65536.0     /* ... than four times that of the largest packet the kernel builds is a stall */
+#define PERIOD_BYTES 16384.0    /* a busy period is looked at if so much came after its first bytes */
+#define PERIOD_HIGH 1.1
+#define PERIOD_REPEATS 3
+
+void nezha_estimator_init(struct nezha_estimator *estimator, double rate)
+{
+	memset(estimator, 0, sizeof *estimator);
+	estimator->rate = rate;
+}
+
+void nezha_estimator_restart(struct nezha_estimator *estimator)
+{
+	struct nezha_estimator old = *estimator;
+
+	nezha_estimator_init(estimator, old.rate);
+	estimator->weight = fmin(old.weight, WEIGHT_LEAST);
+	estimator->measured = old.measured;
+}
+
+static void confirm(struct nezha_estimator *e)
+{
+	e->odd = 0;
+	e->highs = 0;
+	e->doubt = false;
+	e->measured++;
+}
+
+static void step(struct nezha_estimator *e, double rate, double weight)
+{
+	e->rate = rate;
+	e->weight = weight;
+	confirm(e);
+}
+
+static void window_closed(struct nezha_estimator *e)
+{
+	double rate = e->run_bytes / e->run_time, time = e->run_time;
+
+	if (e->weight == 0) {
+		step(e, rate, time);
+	} else if (e->weight < OPENING_TIME && rate < e->rate * (1 + FAR)) {
+		e->rate = fmax(e->rate, rate);
+		e->weight += time;
+		confirm(e);
+	} else if (fabs(rate / e->rate - 1) < FAR) {
+		e->rate += time / (e->weight + time) * (rate - e->rate);
+		e->weight = fmin(e->weight + time, WEIGHT_MOST);
+		confirm(e);
+	} else if (e->odd > 0 && (e->odd > e->rate) == (rate > e->rate)) {
+		step(e, rate, time);
+	} else {
+		e->odd = rate;
+	}
+}
+
+static bool window_full(const struct nezha_estimator *e)
+{
+	if (e->weight < OPENING_TIME)
+		return e->run_time >= OPENING_WINDOW && e->run_bytes > 0;
+	if (e->run_time >= WINDOW_SLOW)
+		return e->run_bytes > 0;
+	return e->run_time >= WINDOW_TIME && e->run_bytes >= WINDOW_BYTES;
+}
+
+static void run_over(struct nezha_estimator *e)
+{
+	if (e->run_time >= RUN_TIME && e->run_bytes >= RUN_BYTES)
+		window_closed(e);
+	e->run_bytes = e->run_time = 0;
+}
+
+/* What arrived in this busy period, less the free burst, over the whole time of it, was surely delivered. */
+static void busy_period_over(struct nezha_estimator *e, const struct nezha_path_sample *s)
+{
+	double bytes = (double)(s->acked - e->busy_acked) - SKIP_BYTES;
+	double time = (double)(s->time - e->busy_since) / NEZHA_SEC, bound;
+
+	if (bytes < PERIOD_BYTES || time <= 0)
+		return;
+	bound = bytes / time;
+	if (e->weight == 0) {
+		step(e, bound, WEIGHT_LEAST);
+	} else if (bound < e->rate * PERIOD_HIGH) {
+		e->highs = 0;
+	} else {
+		e->low = e->highs ? fmin(e->low, bound) : bound;
+		if (++e->highs < PERIOD_REPEATS)
+			return;
+		e->rate = e->low;
+		e->weight = WEIGHT_LEAST;
+		e->highs = 0;
+		e->doubt = true;
+	}
+}
+
+/* The bottleneck was busy all the time if, at the end, more of what was already written at the beginning is
+ * unacknowledged than the empty path holds.  Else it may have waited for us, and the interval says nothing. */
+static bool counts(const struct nezha_estimator *e, const struct nezha_path_sample *from,
+                   const struct nezha_path_sample *to)
+{
+	double holds = e->rate * to->rtt * 1e-6 + TAIL_BYTES;
+
+	return (double)to->acked + holds < (double)from->written && to->shut == from->shut &&
+	       !from->narrow && !to->narrow && !from->recovering && !to->recovering && (double)(from->acked - e->busy_acked) >= SKIP_BYTES;
+}
+
+/* Of the time in which nothing is acknowledged, what a healthy path needs for its largest piece; the rest is a stall,
+ * not slowness. */
+static double without_stall(struct nezha_estimator *e, double bytes, double time)
+{
+	double most = fmax(STILL_TIME, 4 * STILL_BYTES / e->rate), counted;
+
+	counted = fmax(0, fmin(time, most - e->still));
+	e->still = bytes > 0 ? 0 : e->still + time;
+	return counted;
+}
+
+void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_sample *s)
+{
+	const struct nezha_path_sample last = e->last;
+	double bytes;
+
+	e->last = *s;
+	if (!e->valid) {
+		e->valid = true;
+		e->busy_since = s->time;
+		e->busy_acked = s->acked;
+		return;
+	}
+	if (last.acked == last.written) {
+		/* It was idle when last looked at, and may have begun at any time since. */
+		e->busy_since = last.time;
+		e->busy_acked = last.acked;
+		e->still = 0;
+	}
+	if (s->acked == s->written)
+		busy_period_over(e, s);
+	if (!counts(e, &last, s)) {
+		run_over(e);
+		return;
+	}
+	bytes = (double)(s->acked - last.acked);
+	e->run_time += without_stall(e, bytes, (double)(s->time - last.time) / NEZHA_SEC);
+	e->run_bytes += bytes;
+	if (window_full(e)) {
+		window_closed(e);
+		e->run_bytes = e->run_time = 0;
+	}
+}

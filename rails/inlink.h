@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The inlink: what comes from one other process, over one receiving end per rail.  It lands blocks (landing.h), keeps what
+ * came early, drops what came twice.  The engine's lock is held in all functions. */
+#ifndef NEZHA_RAILS_INLINK_H
+#define NEZHA_RAILS_INLINK_H
+
+#include "rails/engine.h"
+#include "rails/landing.h"
+#include "rails/rail.h"
+#include "rails/wire.h"
+
+#define NEZHA_REPLIES 32     /* backward records that a receiving end keeps while there is no room */
+
+struct nezha_inpath {
+	struct nezha_endpoint end;
+	const struct nezha_rail_ops *ops;
+	struct nezha_inlink *inlink;
+	uint8_t rail;                   /* ours */
+	bool up;
+	bool more;                      /* receive was left with data unread */
+	bool probed;                    /* the opening probe of this connection is over */
+	struct nezha_wire record;       /* arriving */
+	uint32_t record_have;
+	bool in_payload;
+	uint64_t taken, told;           /* bytes of this connection taken in; of these: acknowledged */
+	struct nezha_landing landing;
+	struct nezha_wire replies[NEZHA_REPLIES];
+	uint32_t reply_count, reply_sent; /* records kept; bytes of the first already sent */
+	char *scratch;                  /* NEZHA_SCRATCH bytes */
+};
+
+struct nezha_inlink {
+	LIST_ENTRY(nezha_inlink) entry;
+	struct nezha_engine *engine;
+	int peer;
+	struct nezha_inpath paths[NEZHA_RAILS_MAX];
+	uint32_t eager;                 /* bytes stored early */
+	uint64_t down_since;            /* ns: since when no path is up, 0 if one is */
+};
+
+/* What comes from `peer`, made on first need.  NULL: no memory. */
+struct nezha_inlink *nezha_inlink_get(struct nezha_engine *engine, int peer);
+void nezha_inlink_destroy(struct nezha_inlink *inlink);
+
+int nezha_inlink_paths_up(const struct nezha_inlink *inlink);
+
+/* A new connection over `rail`; the fd is the inlink's from now on, an older connection is given up. */
+void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, int fd, const struct nezha_rail_ops *ops);
+
+/* Takes in what there is, on one receiving end. */
+void nezha_inlink_receive(struct nezha_inpath *inpath);
+
+/* Called by the rail when a checked forward record has come whole: sets up the landing if it has a payload.
+ * NEZHA_ERR_PROTOCOL: it makes no sense here. */
+int nezha_inlink_record(struct nezha_inpath *inpath);
+
+/* Called by the rail when the payload has come whole. */
+void nezha_inlink_payload(struct nezha_inpath *inpath);
+
+void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause);
+
+/* Sends a backward record over a path that is up.  It is lost if none is, or if the peer has not read for long: SYNC,
+ * QUERY and nezha_call_want_again make up for that. */
+void nezha_inlink_reply(struct nezha_inlink *inlink, const struct nezha_wire *record);
+
+/* The team enters its call: fold what came early.  NEZHA_ERR_PROTOCOL: it does not fit the call. */
+int nezha_inlink_enter(struct nezha_team *team);
+
+/* The call (or, with `all`, the team) is over: nothing may land in its memory any more. */
+void nezha_inlink_forget(struct nezha_team *team, bool all);
+
+#endif

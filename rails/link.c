@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rails/clock.h"
+#include "rails/deal.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+#define NOMINAL_UNKNOWN 1000u           /* Mbit/s */
+/* The opening probe takes PROBE_TIME, but sends no less than PROBE_LEAST and no more than PROBE_MOST bytes. */
+#define PROBE_TIME (45 * NEZHA_MSEC)
+#define PROBE_LEAST (128u << 10)
+#define PROBE_MOST (8u << 20)
+#define PROBE_AGAIN_SECONDS 6e-3        /* a later one, at the rate that is believed */
+#define PROBE_PIECE (32u << 10)
+
+/* ---- making and ending ---- */
+
+static void path_init(struct nezha_path *path, struct nezha_link *link, int rail)
+{
+	const struct nezha_card_rail *mine = &link->engine->card.rails[rail];
+
+	memset(path, 0, sizeof *path);
+	path->end = (struct nezha_endpoint){ NEZHA_END_PATH, -1 };
+	path->link = link;
+	path->rail = (uint8_t)rail;
+	TAILQ_INIT(&path->sent);
+	for (uint32_t i = 0; i < link->card.rail_count; i++) {
+		const struct nezha_card_rail *theirs = &link->card.rails[i];
+
+		if (theirs->key_subnet == mine->key_subnet && theirs->key_prefix == mine->key_prefix &&
+		    theirs->key_entry == mine->key_entry && theirs->key_ordinal == mine->key_ordinal) {
+			uint32_t speed = mine->speed ? mine->speed : NOMINAL_UNKNOWN;
+
+			if (theirs->speed && theirs->speed < speed)
+				speed = theirs->speed;
+			path->joined = true;
+			path->peer_rail = (uint8_t)i;
+			path->nominal = speed * 1e6 / 8;
+			nezha_estimator_init(&path->estimator, path->nominal);
+			return;
+		}
+	}
+}
+
+struct nezha_link *nezha_link_get(struct nezha_engine *engine, const struct nezha_card *card)
+{
+	struct nezha_link *link;
+
+	LIST_FOREACH(link, &engine->links, entry)
+		if (link->peer == card->process)
+			return link;
+	link = calloc(1, sizeof *link);
+	if (!link)
+		return NULL;
+	link->engine = engine;
+	link->peer = card->process;
+	link->card = *card;
+	link->down_since = nezha_now();
+	TAILQ_INIT(&link->queue);
+	for (uint32_t r = 0; r < engine->card.rail_count; r++)
+		path_init(&link->paths[r], link, (int)r);
+	LIST_INSERT_HEAD(&engine->links, link, entry);
+	return link;
+}
+
+void nezha_path_close(struct nezha_path *path)
+{
+	if (path->end.fd < 0)
+		return;
+	nezha_engine_unwatch(path->link->engine, &path->end);
+	path->ops->close_path(path);
+	path->end.fd = -1;
+	path->up = false;
+}
+
+void nezha_link_destroy(struct nezha_link *link)
+{
+	for (int r = 0; r < NEZHA_RAILS_MAX; r++)
+		if (link->paths[r].joined)
+			nezha_path_close(&link->paths[r]);
+	LIST_REMOVE(link, entry);
+	free(link);
+}
+
+int nezha_link_paths_up(const struct nezha_link *link)
+{
+	int up = 0;
+
+	for (int r = 0; r < NEZHA_RAILS_MAX; r++)
+		up += link->paths[r].up;
+	return up;
+}
+
+/* ---- sending ---- */
+
+static void start_record(struct nezha_path *path, enum nezha_wire_kind kind, uint32_t length)
+{
+	path->out = (struct nezha_outgoing){
+		.record = nezha_wire_make(kind, 0, 0),
+		.record_left = sizeof path->out.record,
+		.payload_left = length,
+		.zeros = true,
+	};
+	path->out.record.length = length;
+}
+
+static void start_block(struct nezha_path *path, struct nezha_tx *tx)
+{
+	struct nezha_call *call = &tx->team->call;
+
+	path->out = (struct nezha_outgoing){
+		.record = nezha_wire_make(tx->kind, tx->team->id, call->op),
+		.record_left = sizeof path->out.record,
+		.payload_left = tx->length,
+		.payload = nezha_call_tx_payload(call, tx),
+	};
+	path->out.record.length = tx->length;
+	path->out.record.block = tx->block;
+	path->out.record.origin = tx->origin;
+	path->current = tx;
+	tx->where = NEZHA_TX_SENDING;
+	path->link->engine->stats[path->rail].bytes_sent += tx->length;
+	tx->team->last_bytes[path->rail] += tx->length;
+}
+
+/* Chooses what goes next; false if nothing does. */
+static bool start_next(struct nezha_path *path, bool *other)
+{
+	struct nezha_tx *tx;
+
+	if (path->sync) {
+		path->sync = false;
+		start_record(path, NEZHA_WIRE_SYNC, 0);
+		return true;
+	}
+	if (path->probe_left) {
+		start_record(path, NEZHA_WIRE_PROBE, PROBE_PIECE);
+		path->probe_left -= PROBE_PIECE;
+		if (path->probe_left <= PROBE_MOST - PROBE_LEAST && nezha_now() > path->probe_until)
+			path->probe_left = 0;
+		path->out.record.block = !path->probe_left;
+		return true;
+	}
+	tx = nezha_deal_next(path, other);
+	if (!tx)
+		return false;
+	start_block(path, tx);
+	return true;
+}
+
+static void sent_current(struct nezha_path *path)
+{
+	struct nezha_tx *tx = path->current;
+
+	if (!tx)
+		return;
+	path->current = NULL;
+	tx->where = NEZHA_TX_SENT;
+	tx->end = path->written;
+	TAILQ_INSERT_TAIL(&path->sent, tx, entry);
+}
+
+/* Sends on one path until it is full or has nothing to do; *other: another path should go on. */
+static void pump_path(struct nezha_path *path, bool *other)
+{
+	*other = false;
+	while (path->up && path->ready) {
+		int rc;
+
+		if (nezha_path_is_free(path)) {
+			if (!start_next(path, other))
+				return;
+		}
+		rc = path->ops->send(path);
+		if (rc < 0) {
+			nezha_link_path_fail(path, "sending failed");
+			return;
+		}
+		if (rc == NEZHA_INPROGRESS) {
+			path->ready = false;
+			return;
+		}
+		sent_current(path);
+	}
+}
+
+void nezha_link_pump(struct nezha_link *link)
+{
+	bool again, other;
+
+	/* A path that fails while it is pumped wants the others to go on. */
+	link->pump_again = link->pumping;
+	if (link->pumping)
+		return;
+	link->pumping = true;
+	do {
+		again = false;
+		for (uint32_t r = 0; r < link->engine->card.rail_count; r++)
+			if (link->paths[r].up)
+				nezha_path_look(&link->paths[r], nezha_now());
+		for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
+			pump_path(&link->paths[r], &other);
+			again = again || other;
+		}
+		again = again || link->pump_again;
+		link->pump_again = false;
+	} while (again);
+	link->pumping = false;
+}
+
+void nezha_link_send(struct nezha_link *link, struct nezha_tx *tx)
+{
+	struct nezha_team *team = tx->team;
+
+	if (nezha_seq_diff(team->granted, team->call.op) < 0) {
+		if (link->eager + tx->length > NEZHA_EAGER_BYTES || tx->kind != NEZHA_WIRE_PARTIAL) {
+			tx->where = NEZHA_TX_HELD;
+			TAILQ_INSERT_TAIL(&team->held, tx, entry);
+			return;
+		}
+		link->eager += tx->length;
+		team->eager_sent += tx->length;
+	}
+	nezha_deal_block(link, tx);
+	nezha_link_pump(link);
+}
+
+/* ---- the neighbour's answers ---- */
+
+void nezha_link_granted(struct nezha_team *team, uint32_t op)
+{
+	struct nezha_link *link = team->right;
+	struct nezha_tx *tx;
+
+	if (nezha_seq_diff(op, team->granted) <= 0)
+		return;
+	team->granted = op;
+	team->moved = nezha_now();
+	link->eager -= team->eager_sent;
+	team->eager_sent = 0;
+	while ((tx = TAILQ_FIRST(&team->held))) {
+		TAILQ_REMOVE(&team->held, tx, entry);
+		nezha_deal_block(link, tx);
+	}
+	nezha_link_pump(link);
+}
+
+/* The peer has taken in `bytes` of this connection. What the transport has acknowledged is not enough: it may lie
+ * unread in a buffer that dies with the connection. */
+static int acknowledged(struct nezha_path *path, uint64_t bytes)
+{
+	struct nezha_tx *tx;
+
+	if (bytes > path->written)
+		return NEZHA_ERR_PROTOCOL;
+	while ((tx = TAILQ_FIRST(&path->sent)) && tx->end <= bytes) {
+		TAILQ_REMOVE(&path->sent, tx, entry);
+		tx->where = NEZHA_TX_IDLE;
+	}
+	return NEZHA_OK;
+}
+
+int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record)
+{
+	struct nezha_link *link = path->link;
+	struct nezha_team *team;
+
+	if (nezha_wire_check(record, NEZHA_CHANNEL_BACKWARD) != NEZHA_OK)
+		return NEZHA_ERR_PROTOCOL;
+	if (record->kind == NEZHA_WIRE_ACK)
+		return acknowledged(path, record->team);
+	team = nezha_engine_team(link->engine, record->team);
+	if (!team || team->right != link)
+		return NEZHA_OK;        /* of a team that has ended */
+	/* The neighbour cannot be ahead of us: it needs our blocks to end a call. */
+	if (nezha_seq_diff(record->op, team->entered) > 1)
+		return NEZHA_ERR_PROTOCOL;
+	switch (record->kind) {
+	case NEZHA_WIRE_WANT:
+		if (team->call.active && record->op == team->call.op)
+			nezha_call_wanted(&team->call, record->block);
+		else if (nezha_seq_diff(record->op, team->entered) == 1)
+			team->wanted_early = true;
+		return NEZHA_OK;
+	case NEZHA_WIRE_DONE:
+		if (nezha_seq_diff(record->op, team->right_done) > 0) {
+			team->right_done = record->op;
+			team->moved = nezha_now();
+		}
+		break;
+	}
+	nezha_link_granted(team, record->op);
+	return NEZHA_OK;
+}
+
+void nezha_link_forget(struct nezha_link *link, struct nezha_team *team)
+{
+	struct nezha_tx *tx, *next;
+
+	TAILQ_INIT(&team->held);
+	nezha_deal_forget(link, team);
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
+		struct nezha_path *path = &link->paths[r];
+
+		for (tx = TAILQ_FIRST(&path->sent); tx; tx = next) {
+			next = TAILQ_NEXT(tx, entry);
+			if (tx->team == team)
+				TAILQ_REMOVE(&path->sent, tx, entry);
+		}
+		if (path->current && path->current->team == team) {
+			/* A resend that is no longer needed: finish the record, but not out of memory
+			 * that is the user's again. */
+			path->current = NULL;
+			path->out.zeros = true;
+		}
+	}
+}
+
+/* ---- the opening probe ---- */
+
+void nezha_link_probe(struct nezha_path *path)
+{
+	path->probe_left = PROBE_MOST;
+	path->probe_until = nezha_now() + PROBE_TIME;
+	nezha_link_pump(path->link);
+}
+
+void nezha_link_probe_again(struct nezha_path *path)
+{
+	double pieces = path->estimator.rate * PROBE_AGAIN_SECONDS / PROBE_PIECE;
+	double most = PROBE_MOST / PROBE_PIECE;
+
+	path->probe_left = (uint32_t)(pieces < 2 ? 2 : pieces > most ? most : pieces) * PROBE_PIECE;
+	path->probe_until = UINT64_MAX;
+	nezha_link_pump(path->link);
+}
+
+bool nezha_link_probing(const struct nezha_path *path)
+{
+	return path->up && (path->probe_left || path->out.record_left || path->out.payload_left ||
+	                    path->written != path->last.acked);
+}

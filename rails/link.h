@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The link: the logical, reliable, block-wise channel from this process to another, made of one path per rail.
+ * Links belong to a pair of processes: all teams share them.  The engine's lock is held in all functions. */
+#ifndef NEZHA_RAILS_LINK_H
+#define NEZHA_RAILS_LINK_H
+
+#include "rails/engine.h"
+#include "rails/estimator.h"
+#include "rails/rail.h"
+#include "rails/wire.h"
+
+/* Bytes of blocks that may be on their way to, or stored by, a neighbour that has not entered the call. */
+#define NEZHA_EAGER_BYTES (512u << 10)
+
+/* What a path is sending: a record, then its payload.  `zeros`: the payload is no user memory (any more). */
+struct nezha_outgoing {
+	struct nezha_wire record;
+	uint32_t record_left, payload_left;
+	const char *payload;
+	bool zeros;
+};
+
+struct nezha_path {
+	struct nezha_endpoint end;
+	const struct nezha_rail_ops *ops;
+	struct nezha_link *link;
+	uint8_t rail;                   /* ours */
+	uint8_t peer_rail;              /* the peer's number of the same rail */
+	bool joined;                    /* the pair has this rail in common */
+	bool up;
+	bool ready;                     /* there may be room in the transport */
+	bool sync;                      /* a SYNC record shall go next */
+	uint32_t probe_left;            /* bytes of the opening probe still to be sent */
+	uint64_t probe_until;           /* ns */
+	struct nezha_outgoing out;
+	struct nezha_tx *current;       /* what `out` belongs to; NULL: to no call */
+	struct nezha_tx_list sent;      /* handed to the transport, not taken in by the peer for sure */
+	double share;                   /* seconds of work assigned since the link was last idle */
+	uint64_t written;               /* bytes handed to the transport since it was connected */
+	uint64_t base_acked;            /* the transport's counter at that time */
+	struct nezha_path_sample last;
+	uint64_t stalled;               /* ns for which acked has not grown, as far as we watched */
+	struct nezha_estimator estimator;
+	double nominal;                 /* bytes per second */
+	uint64_t measured;              /* the estimator's count when last looked at, */
+	uint64_t unmeasured, unprobed;  /* and bytes given to the link since it changed, and since a probe */
+	uint32_t lost;                  /* how often it went down */
+	bool connecting;                /* the service thread is at it */
+	bool refused;                   /* the last attempt met a closed port */
+	uint64_t retry_at, pause;       /* ns: when to try again; the last pause between attempts */
+	struct nezha_wire back;         /* a backward record that is arriving */
+	uint32_t back_have;
+};
+
+struct nezha_link {
+	LIST_ENTRY(nezha_link) entry;
+	struct nezha_engine *engine;
+	int peer;                       /* process */
+	struct nezha_card card;         /* the peer's */
+	struct nezha_path paths[NEZHA_RAILS_MAX];  /* by our rail; those not `joined` are unused */
+	bool control[NEZHA_RAILS_MAX];  /* the service thread has, or makes, a control connection */
+	struct nezha_tx_list queue;     /* blocks that wait for a path */
+	uint64_t queued;                /* their bytes */
+	uint64_t expected;              /* bytes that the calls in progress will still give to the link */
+	uint32_t eager;                 /* bytes of the allowance in use */
+	bool pumping, pump_again;       /* nezha_link_pump is at work, and has to go round again */
+	bool opened;                    /* a team has waited for its paths */
+	uint64_t down_since;            /* ns: since when no path is up, 0 if one is */
+};
+
+/* The link to the process of `card`, made on first need.  NULL: no memory. */
+struct nezha_link *nezha_link_get(struct nezha_engine *engine, const struct nezha_card *card);
+void nezha_link_destroy(struct nezha_link *link);
+
+int nezha_link_paths_up(const struct nezha_link *link);
+
+/* A new connection for path `rail`; the fd is the link's from now on, an older connection is given up. */
+void nezha_link_attach(struct nezha_link *link, int rail, int fd, const struct nezha_rail_ops *ops);
+
+/* Queues a block: on a path if its receiver can take it, else it is held until the grant. */
+void nezha_link_send(struct nezha_link *link, struct nezha_tx *tx);
+
+/* Sends what can be sent. */
+void nezha_link_pump(struct nezha_link *link);
+
+/* Looks at what the path's transport has done, if that was not done just before. */
+void nezha_path_look(struct nezha_path *path, uint64_t now);
+
+/* Whether nothing is half sent. */
+static inline bool nezha_path_is_free(const struct nezha_path *path)
+{
+	return !path->out.record_left && !path->out.payload_left;
+}
+
+/* Gives the connection up. */
+void nezha_path_close(struct nezha_path *path);
+
+/* A backward record has come; NEZHA_ERR_PROTOCOL if it makes no sense. */
+int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record);
+
+/* Asks the neighbour to say again what it has granted, done and wants. */
+void nezha_link_ask_again(struct nezha_link *link);
+
+/* The right neighbour has entered `op` of team, or ended it. */
+void nezha_link_granted(struct nezha_team *team, uint32_t op);
+
+/* The connection is lost: its unacknowledged blocks go to the other paths, reconnection is begun. */
+void nezha_link_path_fail(struct nezha_path *path, const char *cause);
+
+/* The call is over: forget its blocks. */
+void nezha_link_forget(struct nezha_link *link, struct nezha_team *team);
+
+/* Looks at timers: acknowledgements, stalls. */
+void nezha_link_tick(struct nezha_link *link, uint64_t now);
+
+/* Measures the path with bytes that are thrown away; probing is over when probe_left is 0 and all is acknowledged. */
+void nezha_link_probe(struct nezha_path *path);
+void nezha_link_probe_again(struct nezha_path *path);   /* shorter, in the midst of a call */
+bool nezha_link_probing(const struct nezha_path *path);
+
+#endif

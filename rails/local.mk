@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# the engine
+libnezha_core_la_SOURCES += \
+	rails/allreduce.c rails/call.c rails/call.h rails/clock.h rails/contact.c rails/contact.h rails/deal.c rails/deal.h \
+	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
+	rails/inlink.c rails/inlink.h rails/landing.c rails/landing.h rails/link.c rails/link.h \
+	rails/policy.c rails/policy.h rails/rail.h rails/recovery.c rails/service.c rails/service.h rails/tcp.c \
+	rails/team.c rails/team.h rails/wire.c rails/wire.h
+
+# the NIC selector
+libnezha_core_la_SOURCES += \
+	rails/nic.h \
+	rails/nic_class.c rails/nic_class.h \
+	rails/nic_kernel.c rails/nic_kernel.h \
+	rails/nic_list.c \
+	rails/nic_select.c \
+	rails/nic_spec.c rails/nic_spec.h
+
+# The reduction kernels have flags of their own: the bits of a fold must not depend on the machine.
+noinst_LTLIBRARIES += libnezha_reduce.la
+libnezha_reduce_la_SOURCES = rails/reduce.c rails/reduce.h rails/reduce_loops.h
+libnezha_reduce_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+libnezha_core_la_LIBADD += libnezha_reduce.la

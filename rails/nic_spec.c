@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/nic_spec.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rails/nic.h"
+#include "tuning/status.h"
+#include "tuning/text.h"
+
+#define ALLOWED "allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas"
+#define ENTRY_MAX 64           /* bytes of an entry; the longest right one is tcp:255.255.255.255/31 */
+
+/* The only place that makes messages about the spec.  Always fails. */
+static int refuse(char **error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int refuse(char **error, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0)
+		return NEZHA_ERR_NOMEM;
+	nezha_text_clean(text, (size_t)len);
+	*error = text;
+	return NEZHA_ERR_INVALID;
+}
+
+/* "16" with nothing before or behind it; -1 for anything else. */
+static int parse_bits(const char *text)
+{
+	int bits = 0;
+
+	if (!*text || strlen(text) > 2)
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -1;
+		bits = bits * 10 + (*text - '0');
+	}
+	return bits;
+}
+
+static int parse_subnet(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
+{
+	char address[ENTRY_MAX + 1], right[INET_ADDRSTRLEN];
+	const char *slash = strchr(where, '/');
+	int bits = parse_bits(slash + 1);
+	struct in_addr subnet, masked;
+
+	memcpy(address, where, (size_t)(slash - where));
+	address[slash - where] = '\0';
+	if (strchr(address, ':'))
+		return refuse(error, "NEZHA_RAILS: \"%s\": subnets are IPv4, such as tcp:10.1.0.0/16", entry);
+	if (inet_pton(AF_INET, address, &subnet) != 1)
+		return refuse(error,
+		              "NEZHA_RAILS: \"%s\": \"%s\" is no IPv4 address; a subnet is such as "
+		              "tcp:10.1.0.0/16",
+		              entry, address);
+	if (bits < 1 || bits > 31)
+		return refuse(error,
+		              "NEZHA_RAILS: \"%s\": \"%s\" is no length of a subnet; allowed are 1 to 31, as "
+		              "in tcp:10.1.0.0/16",
+		              entry, slash + 1);
+	masked.s_addr = subnet.s_addr & htonl(UINT32_MAX << (32 - bits));
+	if (masked.s_addr != subnet.s_addr)
+		return refuse(error,
+		              "NEZHA_RAILS: \"%s\" has bits set behind the first %d; the subnet is tcp:%s/%d",
+		              entry, bits, inet_ntop(AF_INET, &masked, right, sizeof right), bits);
+	*out = (struct nezha_rail_entry){ .subnet = subnet, .prefix = (uint8_t)bits };
+	return NEZHA_OK;
+}
+
+/* The kernel refuses blanks in a device's name; a colon is for alias labels. */
+static bool has_odd_character(const char *device)
+{
+	for (; *device; device++)
+		if (nezha_is_control(*device) || *device == ' ' || *device == ':')
+			return true;
+	return false;
+}
+
+static int parse_device(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
+{
+	struct in_addr address;
+	size_t len = strlen(where);
+
+	if (inet_pton(AF_INET, where, &address) == 1)
+		return refuse(error,
+		              "NEZHA_RAILS: \"%s\" is an address; a subnet needs its length, as in "
+		              "tcp:10.1.0.0/16",
+		              entry);
+	if (len == 0)
+		return refuse(error, "NEZHA_RAILS: \"%s\" names no device; " ALLOWED, entry);
+	if (len >= IF_NAMESIZE || has_odd_character(where))
+		return refuse(error,
+		              "NEZHA_RAILS: \"%s\": \"%s\" cannot be a device (1 to %d characters, without "
+		              "blank and colon); " ALLOWED,
+		              entry, where, IF_NAMESIZE - 1);
+	*out = (struct nezha_rail_entry){ .prefix = 0 };
+	memcpy(out->device, where, len);
+	return NEZHA_OK;
+}
+
+static bool is_later_kind(const char *entry, size_t len)
+{
+	static const char *const kinds[] = { "verbs", "ina", "sharp", "native", NULL };
+
+	for (const char *const *kind = kinds; *kind; kind++)
+		if (strlen(*kind) == len && memcmp(*kind, entry, len) == 0)
+			return true;
+	return false;
+}
+
+static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **error)
+{
+	const char *colon = strchr(entry, ':');
+	size_t kind = colon ? (size_t)(colon - entry) : strlen(entry);
+
+	if (!*entry)
+		return refuse(error, "NEZHA_RAILS: an entry is empty; " ALLOWED);
+	if (strcmp(entry, "auto") == 0)
+		return refuse(error, "NEZHA_RAILS: \"auto\" stands alone, without other entries; " ALLOWED);
+	if (is_later_kind(entry, kind))
+		return refuse(error,
+		              "NEZHA_RAILS: \"%s\": rails of the kind %.*s are not built into this "
+		              "Nezha; " ALLOWED,
+		              entry, (int)kind, entry);
+	if (!colon)
+		return refuse(error,
+		              "NEZHA_RAILS: \"%s\" lacks the kind of the rail: did you mean tcp:%s? " ALLOWED,
+		              entry, entry);
+	if (kind != 3 || memcmp(entry, "tcp", 3) != 0)
+		return refuse(error, "NEZHA_RAILS: \"%s\": \"%.*s\" is no kind of rail; " ALLOWED, entry,
+		              (int)kind, entry);
+	return strchr(colon, '/') ? parse_subnet(entry, colon + 1, out, error) :
+	                            parse_device(entry, colon + 1, out, error);
+}
+
+int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, size_t *count, char **error)
+{
+	char entry[ENTRY_MAX + 1];
+	size_t n = 0;
+
+	if (strcmp(spec, "auto") == 0) {
+		*count = 0;
+		return NEZHA_OK;
+	}
+	for (;; spec++) {
+		size_t len = strcspn(spec, ",");
+		int status;
+
+		if (n == NEZHA_RAIL_ENTRIES_MAX)
+			return refuse(error, "NEZHA_RAILS: more than %d entries", NEZHA_RAIL_ENTRIES_MAX);
+		if (len > ENTRY_MAX)
+			return refuse(error, "NEZHA_RAILS: \"%.*s...\" is too long for a rail; " ALLOWED,
+			              ENTRY_MAX, spec);
+		memcpy(entry, spec, len);
+		entry[len] = '\0';
+		status = parse_entry(entry, &entries[n], error);
+		if (status != NEZHA_OK)
+			return status;
+		n++;
+		spec += len;
+		if (!*spec)
+			break;
+	}
+	*count = n;
+	return NEZHA_OK;
+}
+
+int nezha_nic_spec_check(const char *spec, char **error)
+{
+	struct nezha_rail_entry entries[NEZHA_RAIL_ENTRIES_MAX];
+	size_t count;
+
+	return nezha_rail_spec_parse(spec, entries, &count, error);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The syntax of NEZHA_RAILS: "auto", or entries separated by commas. */
+#ifndef NEZHA_RAILS_NIC_SPEC_H
+#define NEZHA_RAILS_NIC_SPEC_H
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NEZHA_RAIL_ENTRIES_MAX 32
+
+/* One entry: a device, or (device empty) a subnet. */
+struct nezha_rail_entry {
+	char device[IF_NAMESIZE];
+	struct in_addr subnet;     /* network byte order, no bit set behind the prefix */
+	uint8_t prefix;            /* 1..31 */
+};
+
+/* Parses `spec` into `entries` (room for NEZHA_RAIL_ENTRIES_MAX); *count is 0 for "auto".
+ * NEZHA_ERR_INVALID with one line in *error (malloc'd, the caller frees) that names the entry and what is
+ * allowed, or NEZHA_ERR_NOMEM. */
+int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, size_t *count, char **error);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/policy.h"
+
+#define ROOM_SECONDS 3e-3    /* ecf: how much a path may have before it, */
+#define ROOM_BLOCKS 2        /* but always so many blocks: one is sent while the next waits */
+#define LEAD_SECONDS 10e-3   /* static: how far a path may be ahead of one that is not ready */
+
+/* Seconds until path p has finished `bytes` more than it already has before it. */
+static double finish(const struct nezha_path_view *p, uint64_t bytes)
+{
+	return (double)(p->in_flight + bytes) / p->rate;
+}
+
+static bool has_room(const struct nezha_path_view *p, uint64_t bytes)
+{
+	return p->up &&
+	       ((double)p->in_flight < p->rate * ROOM_SECONDS || p->in_flight < ROOM_BLOCKS * bytes);
+}
+
+/* When the path's share would end if it took the block. */
+static double tag(const struct nezha_path_view *p, uint64_t bytes)
+{
+	return p->share + (double)bytes / p->rate;
+}
+
+/* `a` before `b`; the faster one on a tie.  One that has run dry goes first: were its rate right, that would hardly
+ * happen. */
+static bool is_fairer(const struct nezha_path_view *a, const struct nezha_path_view *b, uint64_t bytes)
+{
+	if (!a->in_flight != !b->in_flight)
+		return !a->in_flight;
+	return tag(a, bytes) < tag(b, bytes) || (tag(a, bytes) == tag(b, bytes) && a->rate > b->rate);
+}
+
+static int pick_ecf(const struct nezha_path_view *paths, size_t count, const struct nezha_block_view *block)
+{
+	int fair = -1, soonest = -1;
+	double before = 0, rates = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!paths[i].up)
+			continue;
+		before += (double)paths[i].in_flight;
+		rates += paths[i].rate;
+		if (soonest < 0 || finish(&paths[i], block->bytes) < finish(&paths[soonest], block->bytes))
+			soonest = (int)i;
+		if (has_room(&paths[i], block->bytes) &&
+		    (fair < 0 || is_fairer(&paths[i], &paths[fair], block->bytes)))
+			fair = (int)i;
+	}
+	if (fair < 0)
+		return -1;
+	/* Would it be done, there and on its further hops, when all the rest of the call is? */
+	if (finish(&paths[fair], block->bytes) + block->after <=
+	    (before + (double)(block->bytes + block->waiting)) / rates)
+		soonest = fair;
+	else if (!has_room(&paths[soonest], block->bytes))
+		return -1;
+	/* With room, but not ready: its transport takes more in a moment, which is worth waiting for. */
+	return paths[soonest].ready ? soonest : -1;
+}
+
+static int pick_static(const struct nezha_path_view *paths, size_t count, uint64_t bytes)
+{
+	int fair = -1, ready = -1;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!paths[i].up)
+			continue;
+		if (fair < 0 || is_fairer(&paths[i], &paths[fair], bytes))
+			fair = (int)i;
+		if (paths[i].ready && (ready < 0 || is_fairer(&paths[i], &paths[ready], bytes)))
+			ready = (int)i;
+	}
+	/* A later block of this path's share goes ahead of one that is not ready. */
+	if (ready >= 0 && tag(&paths[ready], bytes) - tag(&paths[fair], bytes) > LEAD_SECONDS)
+		return -1;
+	return ready;
+}
+
+static int pick_slice(const struct nezha_path_view *paths, size_t count)
+{
+	int best = -1;
+
+	for (size_t i = 0; i < count; i++)
+		if (paths[i].up && paths[i].ready && (best < 0 || paths[i].in_flight < paths[best].in_flight))
+			best = (int)i;
+	return best;
+}
+
+int nezha_policy_pick(enum nezha_policy_kind kind, const struct nezha_path_view *paths, size_t count,
+                      const struct nezha_block_view *block)
+{
+	switch (kind) {
+	case NEZHA_POLICY_STATIC:
+		return pick_static(paths, count, block->bytes);
+	case NEZHA_POLICY_SLICE:
+		return pick_slice(paths, count);
+	case NEZHA_POLICY_ECF:
+		break;
+	}
+	return pick_ecf(paths, count, block);
+}
+
+const char *nezha_policy_name(enum nezha_policy_kind kind)
+{
+	static const char *const name[] = { "ecf", "static", "slice" };
+	return name[kind];
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What a rail must be able to do.  Two shapes:
+ *
+ * - a point-to-point rail (tcp; verbs) moves records between two ranks.  A connection has two ends: the sending
+ *   end is a struct nezha_path of the link to the right neighbour, the receiving end a struct nezha_inpath of
+ *   the inlink from the left neighbour.  Backward records go the other way on the same connection.
+ * - a collective rail (an aggregator; the MPI library) takes whole blocks of a call and makes them final by itself.
+ *
+ * All callbacks run with the engine's lock held, none may block. */
+#ifndef NEZHA_RAILS_RAIL_H
+#define NEZHA_RAILS_RAIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct nezha_path;
+struct nezha_inpath;
+struct nezha_call;
+struct nezha_path_sample;
+struct nezha_wire;
+
+/* A point-to-point rail.  No callback may be NULL. */
+struct nezha_rail_ops {
+	const char *name;
+
+	/* Moves path->out (header, then payload) on as far as there is room.  NEZHA_OK: all of it was handed over and
+	 * the memory may be changed; NEZHA_INPROGRESS: no room, path->ready will be set when there is; an error:
+	 * the connection is lost. */
+	int (*send)(struct nezha_path *path);
+
+	/* Takes in backward records and passes each to nezha_link_backward.  NEZHA_OK: nothing more for now. */
+	int (*listen)(struct nezha_path *path);
+
+	/* What the estimator and the stall detection need to know. */
+	int (*sample)(struct nezha_path *path, struct nezha_path_sample *out);
+
+	/* Takes in forward records; puts payloads where inpath->landing says (landing.h).  NEZHA_OK: nothing more for
+	 * now; NEZHA_INPROGRESS: there may be more, call again (bounded work per call); an error: lost. */
+	int (*receive)(struct nezha_inpath *inpath);
+
+	/* Sends one backward record, or keeps it until there is room, or drops it if too many are kept; NULL: there may
+	 * be room again. */
+	int (*reply)(struct nezha_inpath *inpath, const struct nezha_wire *record);
+
+	/* Gives the connection up at once; what was not acknowledged is lost. */
+	void (*close_path)(struct nezha_path *path);
+	void (*close_inpath)(struct nezha_inpath *inpath);
+};
+
+extern const struct nezha_rail_ops nezha_tcp_rail;
+
+/* A collective rail as a team uses it. `rail` is its own state for the team. */
+struct nezha_collective_ops {
+	const char *name;
+
+	/* Takes blocks [first, first + count) of the call.  For every one of them it will say, from progress or
+	 * cancel, either nezha_call_final (the result lies in the receive buffer) or nezha_call_return.  The receive buffer
+	 * is written only with a final result.  An error: it took none of them. */
+	int (*post)(void *rail, struct nezha_call *call, uint32_t first, uint32_t count);
+
+	/* Moves on; does not block. */
+	void (*progress)(void *rail, struct nezha_call *call);
+
+	/* Block `block` is needed now: says final or return for it before it returns, and never touches its memory again. */
+	void (*cancel)(void *rail, struct nezha_call *call, uint32_t block);
+
+	/* The call is over on this rank; no block is outstanding. */
+	void (*finish)(void *rail, struct nezha_call *call);
+};
+
+#endif

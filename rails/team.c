@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Opening and closing of teams: who are the neighbours, what joins us. */
+#include "rails/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rails/clock.h"
+#include "rails/engine.h"
+#include "rails/inlink.h"
+#include "rails/link.h"
+#include "rails/service.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+#define LINK_OK (1u << 31)               /* in rails_ok: the link works, by whatever rail */
+#define OTHER_RAILS_WAIT NEZHA_SEC       /* with one rail connected, the others get this long */
+#define PROBE_WAIT (500 * NEZHA_MSEC)
+
+/* ---- rails in common ---- */
+
+static bool same_rail(const struct nezha_card_rail *a, const struct nezha_card_rail *b)
+{
+	return a->key_subnet == b->key_subnet && a->key_prefix == b->key_prefix && a->key_entry == b->key_entry &&
+	       a->key_ordinal == b->key_ordinal;
+}
+
+/* The process's number of the rail, -1: it has no such rail. */
+static int find_rail(const struct nezha_card *card, const struct nezha_card_rail *rail)
+{
+	for (uint32_t i = 0; i < card->rail_count; i++)
+		if (same_rail(&card->rails[i], rail))
+			return (int)i;
+	return -1;
+}
+
+/* Rails in common are numbered in the order of rank 0's card, and so alike on all ranks. */
+static void count_rails(struct nezha_team *team, const struct nezha_card *cards)
+{
+	for (uint32_t i = 0; i < cards[0].rail_count; i++) {
+		bool all = true;
+
+		for (int k = 1; k < team->ranks && all; k++)
+			all = find_rail(&cards[k], &cards[0].rails[i]) >= 0;
+		if (all)
+			team->rails[team->common++] = find_rail(&cards[team->rank], &cards[0].rails[i]);
+	}
+	for (int k = 0; k < team->ranks; k++)
+		if ((int)cards[k].rail_count > team->most)
+			team->most = (int)cards[k].rail_count;
+}
+
+int nezha_team_rails_common(const struct nezha_team *team, int *most)
+{
+	*most = team->most;
+	return team->common;
+}
+
+/* ---- opening ---- */
+
+static int check_cards(const struct nezha_card *cards, int nranks)
+{
+	for (int k = 0; k < nranks; k++) {
+		if (cards[k].protocol == NEZHA_PROTOCOL && cards[k].rail_count <= NEZHA_RAILS_MAX)
+			continue;
+		nezha_error("the Nezha on host %.63s speaks protocol %u, this one %u: install the same version",
+		            cards[k].hostname, cards[k].protocol, NEZHA_PROTOCOL);
+		return NEZHA_ERR_PROTOCOL;
+	}
+	return NEZHA_OK;
+}
+
+int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *cards, int nranks, int rank,
+                      uint64_t id, struct nezha_team **out)
+{
+	struct nezha_team *team;
+
+	if (check_cards(cards, nranks) != NEZHA_OK)
+		return NEZHA_ERR_PROTOCOL;
+	team = calloc(1, sizeof *team);
+	if (!team)
+		return NEZHA_ERR_NOMEM;
+	team->engine = engine;
+	team->id = id;
+	team->ranks = nranks;
+	team->rank = rank;
+	team->call.team = team;
+	TAILQ_INIT(&team->held);
+	TAILQ_INIT(&team->eager);
+	count_rails(team, cards);
+	pthread_mutex_lock(&engine->lock);
+	team->right = nezha_link_get(engine, &cards[(rank + 1) % nranks]);
+	team->left = nezha_inlink_get(engine, cards[(rank + nranks - 1) % nranks].process);
+	if (team->right && team->left) {
+		LIST_INSERT_HEAD(&engine->teams, team, entry);
+		LIST_INSERT_HEAD(nezha_engine_bucket(engine, id), team, same);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	if (!team->right || !team->left) {
+		free(team);
+		return NEZHA_ERR_NOMEM;
+	}
+	nezha_service_kick(engine->service);
+	*out = team;
+	return NEZHA_OK;
+}
+
+static int joined_paths(const struct nezha_link *link)
+{
+	int joined = 0;
+
+	for (int r = 0; r < NEZHA_RAILS_MAX; r++)
+		joined += link->paths[r].joined;
+	return joined;
+}
+
+/* Waits for the paths to the right neighbour and returns how many are up. */
+static int wait_for_paths(struct nezha_team *team, uint64_t until)
+{
+	struct nezha_link *link = team->right;
+	uint64_t first = 0, progressed = nezha_now();
+	int want = joined_paths(link), up;
+
+	while ((up = nezha_link_paths_up(link)) < want && nezha_now() < until) {
+		if (up && !first)
+			first = nezha_now();
+		if (up && (link->opened || nezha_now() - first > OTHER_RAILS_WAIT))
+			break;
+		nezha_engine_wait(team->engine);
+		nezha_engine_progress_mpi(team->engine, &progressed);
+	}
+	return up;
+}
+
+/* Measures the rails, all at once and all ranks together, as a call will use them. */
+static void probe(struct nezha_team *team)
+{
+	struct nezha_engine *engine = team->engine;
+	struct nezha_link *link = team->right;
+	uint64_t start = nezha_now(), progressed = start;
+	bool more = true, ours = !link->opened;
+
+	for (uint32_t r = 0; r < engine->card.rail_count; r++)
+		if (link->paths[r].up && ours)
+			nezha_link_probe(&link->paths[r]);
+	while (more && nezha_now() - start < PROBE_WAIT) {
+		more = false;
+		for (uint32_t r = 0; r < engine->card.rail_count; r++) {
+			const struct nezha_inpath *in = &team->left->paths[r];
+
+			more = more || (ours && nezha_link_probing(&link->paths[r])) || (in->up && !in->probed);
+		}
+		if (more)
+			nezha_engine_wait(engine);
+		nezha_engine_progress_mpi(engine, &progressed);
+	}
+}
+
+int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rails_ok)
+{
+	struct nezha_engine *engine = team->engine;
+	uint64_t until = nezha_now() + (uint64_t)(timeout_s * NEZHA_SEC);
+	struct nezha_link *link = team->right;
+	uint32_t mask = 0;
+
+	pthread_mutex_lock(&engine->lock);
+	if (wait_for_paths(team, until))
+		mask = LINK_OK;
+	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
+		if (!link->paths[r].up && link->paths[r].joined && !link->opened)
+			nezha_info("rail %s does not reach process %d on %s", engine->rails[r].nic.device,
+			           link->peer, link->card.hostname);
+	}
+	for (int c = 0; c < team->common; c++)
+		if (link->paths[team->rails[c]].up)
+			mask |= 1u << c;
+	if (mask)
+		probe(team);
+	link->opened = true;
+	pthread_mutex_unlock(&engine->lock);
+	*rails_ok = mask;
+	return NEZHA_OK;
+}
+
+void nezha_team_activate(struct nezha_team *team, uint32_t rails)
+{
+	nezha_debug("team %llx: rails %x", (unsigned long long)team->id, rails);
+}
+
+void nezha_team_attach(struct nezha_team *team, const struct nezha_collective_ops *ops, void *rail)
+{
+	team->collective = ops;
+	team->collective_rail = rail;
+}
+
+/* ---- closing ---- */
+
+void nezha_team_destroy(struct nezha_team *team)
+{
+	if (!team)
+		return;
+	pthread_mutex_lock(&team->engine->lock);
+	nezha_inlink_forget(team, true);
+	LIST_REMOVE(team, entry);
+	LIST_REMOVE(team, same);
+	pthread_mutex_unlock(&team->engine->lock);
+	nezha_call_free(&team->call);
+	free(team);
+}
+
+uint64_t nezha_team_last_bytes(const struct nezha_team *team, size_t rail)
+{
+	return rail < NEZHA_RAILS_MAX ? team->last_bytes[rail] : 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What MPI's side sees of the rails: one engine per process, one team per communicator.
+ *
+ *   engine_create                   once per process
+ *   engine_card -> exchange         every rank's card to every rank of the communicator
+ *   team_create                     collective in meaning, local in work: who is my neighbour
+ *   team_connect -> agree           local with a time limit; the caller ANDs the masks over the ranks
+ *   team_activate                   local: the rails in common are fixed
+ *   allreduce                       collective
+ *   team_destroy, engine_destroy
+ *
+ * Thread rule: all functions may be called from any thread; calls on one team must not overlap (as MPI
+ * demands of a communicator), calls on different teams may. */
+#ifndef NEZHA_RAILS_TEAM_H
+#define NEZHA_RAILS_TEAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rails/nic.h"
+#include "tuning/settings.h"
+#include "tuning/types.h"
+
+#define NEZHA_KEY_BYTES 32
+#define NEZHA_PROTOCOL 1        /* of cards and wire records; differing ones do not talk */
+
+struct nezha_engine;
+struct nezha_team;
+
+/* One process as the others must know it.  Plain bytes: exchanged as they are (the ranks of a job
+ * run the same build on the same kind of machine; `protocol` guards against the rest). */
+struct nezha_card {
+	uint32_t protocol;
+	int32_t process;               /* the process's rank in MPI_COMM_WORLD */
+	uint64_t host;                 /* hash of the host's identity (boot id + host name) */
+	char hostname[64];
+	uint32_t rail_count;
+	struct nezha_card_rail {
+		uint32_t key_subnet;       /* see struct nezha_rail_nic */
+		uint32_t address;          /* network byte order */
+		uint16_t port;             /* where its service thread listens; host byte order */
+		uint8_t key_prefix, key_entry, key_ordinal, prefix;
+		uint16_t reserved;
+		uint32_t speed;            /* Mbit/s, 0 unknown */
+	} rails[NEZHA_RAILS_MAX];
+};
+
+/* Called now and then by a thread that waits inside nezha_allreduce (at least every millisecond while
+ * waiting, no more than needed): lets MPI progress.  Called without any lock of ours held. */
+typedef void nezha_progress_fn(void *context);
+
+struct nezha_engine_config {
+	int process;                         /* rank in MPI_COMM_WORLD, >= 0 */
+	const unsigned char *key;            /* NEZHA_KEY_BYTES, the job's */
+	const struct nezha_rail_nic *rails;  /* copied */
+	size_t rail_count;                   /* 0..NEZHA_RAILS_MAX; 0 is allowed: every team then lacks rails */
+	enum nezha_policy_kind policy;
+	nezha_progress_fn *progress;         /* may be NULL */
+	void *progress_context;
+};
+
+/* Starts listening and the service thread (blocks all signals).  A rail that cannot listen is dropped
+ * with a warning.  Errors: NEZHA_ERR_NOMEM, NEZHA_ERR_SYSTEM. */
+int nezha_engine_create(const struct nezha_engine_config *config, struct nezha_engine **out);
+
+/* After all teams are destroyed.  Closes everything; NULL is allowed. */
+void nezha_engine_destroy(struct nezha_engine *engine);
+
+/* In a forked child: forget the engine without touching the parent's connections. */
+void nezha_engine_abandon(struct nezha_engine *engine);
+
+void nezha_engine_card(const struct nezha_engine *engine, struct nezha_card *out);
+
+/* `cards` of all ranks in the communicator's order (copied as far as needed), `rank` is the caller's place, `id` is
+ * the same on all ranks and unique among the teams of every process in it (say leader's process << 32 | its counter).
+ * nranks >= 2.  NEZHA_ERR_PROTOCOL: another protocol version (host named in the log). */
+int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *cards, int nranks, int rank,
+                      uint64_t id, struct nezha_team **out);
+
+/* Opens the links to the neighbours within timeout_s; *rails_ok gets bit r set if rail r of the team's common rails (numbered alike on
+ * all ranks) works to the right neighbour, and a bit of its own if any rail of the pair does; 0 if none does.  A link
+ * uses every rail that its two processes share.  Failed pairs are logged at info.  Returns NEZHA_OK also if no rail works. */
+int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rails_ok);
+
+/* Fixes the rails: the AND of all ranks' masks, != 0. */
+void nezha_team_activate(struct nezha_team *team, uint32_t rails);
+
+/* How many rails the team's ranks have in common, before reachability, and how many the host with the most has. */
+int nezha_team_rails_common(const struct nezha_team *team, int *most);
+
+/* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  `block` as of
+ * grid.h.  Returns after this rank's part in everyone's recovery is over.  Errors: NEZHA_ERR_NOMEM (before any
+ * byte moved), NEZHA_ERR_UNREACHABLE (all rails to a neighbour lost; the message names them). */
+int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
+                    enum nezha_type type, enum nezha_op op, uint32_t block);
+
+/* Counters of one rail as this process sees it, since the engine's creation. */
+struct nezha_rail_stats {
+	char device[IF_NAMESIZE];
+	char subnet[24];                     /* "10.77.0.0/24" */
+	uint64_t bytes_sent;                 /* payload of blocks handed to it */
+	uint64_t bytes_resent;               /* of these: again, after a failure */
+	uint64_t failures, returns;          /* paths lost and regained */
+};
+size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max);
+
+/* Payload bytes that the calling rank handed to rail r (the engine's numbering) during its last allreduce on this team. */
+uint64_t nezha_team_last_bytes(const struct nezha_team *team, size_t rail);
+
+/* Not collective; the team has no call in progress. NULL is allowed. */
+void nezha_team_destroy(struct nezha_team *team);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Times MPI_Allreduce (float SUM) as the slowest rank sees it, one line for each call:
+ *
+ *   call BYTES nezha|native INDEX START END SLOWEST_US CPU_US WRONG
+ *
+ * START and END are rank 0's CLOCK_MONOTONIC in seconds, CPU_US the processor time of all ranks within the
+ * call, WRONG how many ranks got a wrong element (-c).  Between calls there are an MPI_Barrier and an
+ * MPI_Gather of the times, which Nezha leaves to the library.  The values are whole numbers, so that every
+ * order of summing gives the same bits. */
+#include <getopt.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SIZES_MAX 64
+
+struct sample {
+	double slowest_us, cpu_us, wrong;
+};
+
+static struct {
+	size_t sizes[SIZES_MAX];
+	int size_count, calls, warm;
+	double seconds; /* > 0: go on for this time instead of `calls` */
+	double pause;   /* seconds between calls */
+	bool both, check, live;
+} options = { .calls = 10, .warm = 3 };
+
+static int rank, ranks;
+static float *in, *out;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double processor(void)
+{
+	struct rusage use;
+
+	getrusage(RUSAGE_SELF, &use);
+	return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e6 +
+	       (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+static bool wrong(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (out[i] != (float)(ranks * (ranks - 1) / 2 + ranks * (int)(i % 97)))
+			return true;
+	return false;
+}
+
+/* One timed call; the result is valid on rank 0 only. */
+static struct sample measure(size_t n, double *start, double *end)
+{
+	struct sample mine = { 0, 0, 0 }, all = { 0, 0, 0 }, *each = NULL;
+	double cpu;
+
+	if (options.check)
+		memset(out, 0xff, n * sizeof(float));
+	if (rank == 0 && !(each = malloc(sizeof(*each) * (size_t)ranks)))
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	if (options.pause > 0)
+		usleep((useconds_t)(options.pause * 1e6));
+	MPI_Barrier(MPI_COMM_WORLD);
+	cpu = processor();
+	*start = now();
+	MPI_Allreduce(in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	*end = now();
+	mine.slowest_us = (*end - *start) * 1e6;
+	mine.cpu_us = processor() - cpu;
+	mine.wrong = options.check && wrong(n);
+	MPI_Gather(&mine, 3, MPI_DOUBLE, each, 3, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	for (int r = 0; rank == 0 && r < ranks; r++) {
+		if (each[r].slowest_us > all.slowest_us)
+			all.slowest_us = each[r].slowest_us;
+		all.cpu_us += each[r].cpu_us;
+		all.wrong += each[r].wrong;
+	}
+	free(each);
+	return all;
+}
+
+/* Whether to go on after `done` calls; with a time limit, rank 0 decides. */
+static bool more(int done, double began)
+{
+	int yes = options.seconds > 0 ? now() - began < options.seconds : done < options.calls;
+
+	if (options.seconds > 0)
+		MPI_Bcast(&yes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return yes;
+}
+
+static void run_size(size_t bytes)
+{
+	size_t n = bytes / sizeof(float);
+	double start, end, began;
+	int hows = options.both ? 2 : 1;
+
+	for (int k = 0; k < options.warm * hows; k++) {
+		if (options.both)
+			MPI_Pcontrol(k % 2 ? 0 : 1);
+		measure(n, &start, &end);
+	}
+	began = now();
+	for (int k = 0; more(k, began); k++)
+		for (int turn = 0; turn < hows; turn++) {
+			/* the first of a pair is now the one, now the other */
+			int how = options.both ? turn ^ (k & 1) : 0;
+
+			if (options.both)
+				MPI_Pcontrol(how ? 0 : 1);
+			struct sample all = measure(n, &start, &end);
+			if (rank)
+				continue;
+			printf("call %zu %s %d %.6f %.6f %.1f %.1f %.0f\n", bytes, how ? "native" : "nezha",
+			       k, start, end, all.slowest_us, all.cpu_us, all.wrong);
+			if (options.live)
+				fflush(stdout);
+		}
+	if (options.both)
+		MPI_Pcontrol(1);
+}
+
+static size_t parse_size(const char *text, char **end)
+{
+	size_t value = strtoul(text, end, 10);
+
+	switch (**end) {
+	case 'k':
+	case 'K':
+		value <<= 10;
+		++*end;
+		break;
+	case 'm':
+	case 'M':
+		value <<= 20;
+		++*end;
+		break;
+	default: break;
+	}
+	return value;
+}
+
+static bool parse_sizes(const char *text)
+{
+	char *end;
+
+	for (;;) {
+		size_t value = parse_size(text, &end);
+
+		if (end == text || value < 4 || value > 1u << 30 || options.size_count == SIZES_MAX)
+			return false;
+		options.sizes[options.size_count++] = value;
+		if (!*end)
+			return true;
+		if (*end != ',')
+			return false;
+		text = end + 1;
+	}
+}
+
+static bool parse(int argc, char **argv)
+{
+	int option;
+
+	while ((option = getopt(argc, argv, "s:n:w:T:p:bcl")) != -1)
+		switch (option) {
+		case 's':
+			if (!parse_sizes(optarg))
+				return false;
+			break;
+		case 'n': options.calls = atoi(optarg); break;
+		case 'w': options.warm = atoi(optarg); break;
+		case 'T': options.seconds = atof(optarg); break;
+		case 'p': options.pause = atof(optarg); break;
+		case 'b': options.both = true; break;
+		case 'c': options.check = true; break;
+		case 'l': options.live = true; break;
+		default: return false;
+		}
+	return options.size_count && optind == argc && options.calls > 0 && options.warm >= 0;
+}
+
+static void usage(void)
+{
+	fputs(
+	    "usage: allreduce_bench -s SIZE,... [-n CALLS | -T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-l]\n"
+	    "  -s  sizes, bytes from 4 to 1024M, with K or M\n"
+	    "  -n  calls of each size (10); -T  goes on for that time instead\n"
+	    "  -w  calls before that are not printed (3), for each size; -p  seconds between calls\n"
+	    "  -b  every other call with Nezha switched off; -c  checks all results; -l  each line at once\n",
+	    stderr);
+}
+
+int main(int argc, char **argv)
+{
+	size_t largest = 0;
+
+	if (!parse(argc, argv)) {
+		usage();
+		return 2;
+	}
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	for (int i = 0; i < options.size_count; i++)
+		if (options.sizes[i] > largest)
+			largest = options.sizes[i];
+	in = malloc(largest);
+	out = malloc(largest);
+	if (!in || !out)
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	for (size_t i = 0; i < largest / sizeof(float); i++)
+		in[i] = (float)(rank + (int)(i % 97));
+	memset(out, 0, largest);
+	for (int i = 0; i < options.size_count; i++)
+		run_size(options.sizes[i]);
+	free(in);
+	free(out);
+	if (rank == 0) {
+		printf("done\n");
+		fflush(stdout);
+	}
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The bed of the benchmarks: a lab of its own, the contenders, and calls as allreduce_bench prints them."""
+import contextlib
+import os
+import queue
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import namedtuple
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+SRC = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("abs_top_builddir") or SRC
+LAB = os.path.join(SRC, "tests/lab/lab")
+PRELOAD = os.environ.get("NEZHA_TEST_PRELOAD") or os.path.join(BUILD, ".libs/libnezha_pmpi.so")
+PROGRAMS = os.environ.get("NEZHA_TEST_PROGRAMS") or os.path.join(BUILD, "tests/bench")
+
+Call = namedtuple("Call", "bytes how index start end us cpu_us wrong")
+# name for tables; which launcher; whether Nezha is preloaded; whether the peer's best options are given
+Contender = namedtuple("Contender", "name mpi nezha best")
+NEZHA_OPENMPI = Contender("Nezha, Open MPI", "openmpi", True, False)
+NEZHA_MPICH = Contender("Nezha, MPICH", "mpich", True, False)
+OPENMPI_RING = Contender("Open MPI, ring", "openmpi", False, True)
+OPENMPI = Contender("Open MPI", "openmpi", False, False)
+MPICH = Contender("MPICH", "mpich", False, True)
+
+
+class BenchError(Exception):
+    """A job or the lab failed; the text is for people."""
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def program(name, mpi):
+    return os.path.join(PROGRAMS, f"{name}.{mpi}")
+
+
+_WANTED = ["openmpi", "mpich"]
+
+
+def only_mpi(mpi):
+    """Leaves the other one out; None: neither."""
+    if mpi:
+        _WANTED[:] = [mpi]
+
+
+def mpis():
+    """The MPIs whose programs are built."""
+    found = [m for m in _WANTED if os.path.exists(program("allreduce_bench", m))]
+    if not found:
+        skip(f"no benchmark is built in {PROGRAMS}: make check TESTS= builds them")
+    return found
+
+
+def present(contenders):
+    return [c for c in contenders if c.mpi in mpis()]
+
+
+def parse_call(line):
+    f = line.split()
+    if len(f) != 9 or f[0] != "call":
+        return None
+    return Call(int(f[1]), f[2], int(f[3]), *(float(x) for x in f[4:8]), int(f[8]))
+
+
+def size_text(size):
+    for unit, letter in ((1 << 20, "M"), (1 << 10, "K")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return str(size)
+
+
+def size_number(text):
+    unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)
+    try:
+        return int(text[:-1] if unit > 1 else text) * unit
+    except ValueError:
+        raise SystemExit(f"size {text!r}: a number is allowed, with K or M") from None
+
+
+def bound_us(ranks, size, mbits):
+    """2(N-1)/N S / sum of rates, in microseconds."""
+    return 2 * (ranks - 1) / ranks * size * 8 / sum(mbits)
+
+
+def median(calls):
+    return statistics.median(c.us for c in calls)
+
+
+class Job:
+    """A running allreduce_bench; its calls come as they are printed."""
+
+    def __init__(self, command, seconds):
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL
+        )
+        self.deadline = time.monotonic() + seconds
+        self.said, self.calls, self.done = [], [], False
+        self.lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def _next_line(self):
+        try:
+            line = self.lines.get(timeout=max(0.1, self.deadline - time.monotonic()))
+        except queue.Empty:
+            self.end()
+            raise BenchError("the job's time was up; it said:\n" + "".join(self.said[-10:])) from None
+        if line is None:
+            raise BenchError("the job ended early; it said:\n" + "".join(self.said[-10:]))
+        return line
+
+    def first_line(self, start):
+        """The first line that begins so."""
+        while not (line := self._next_line()).startswith(start):
+            self.said.append(line)
+        self.done = True
+        return line
+
+    def next_call(self):
+        """The next call, None after the last one."""
+        while not self.done:
+            line = self._next_line()
+            if line.strip() == "done":
+                self.done = True
+                break
+            call = parse_call(line)
+            if call:
+                self.calls.append(call)
+                return call
+            self.said.append(line)
+        return None
+
+    def end(self):
+        """Waits for the end, not long: MPICH often stays in MPI_Finalize when ranks outnumber cores."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=4 if self.done else 0.1)
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def all_calls(self):
+        try:
+            while self.next_call():
+                pass
+        finally:
+            self.end()
+        return self.calls
+
+
+class Bed:
+    """A lab: `with Bed(4, [500, 500]) as bed`.  Rates are in Mbit/s, 0 is unshaped."""
+
+    def __init__(self, nodes, mbits):
+        self.nodes, self.mbits = nodes, list(mbits)
+        self.name = f"b{os.getpid()}"
+
+    @staticmethod
+    def rate_text(mbits):
+        return ",".join(f"{m}mbit" if m else "0" for m in mbits)
+
+    def lab(self, command, *args):
+        done = subprocess.run(
+            [LAB, command, "-d", self.name, *args], capture_output=True, text=True, timeout=90, check=False
+        )
+        if done.returncode == 77:
+            skip(done.stderr.strip())
+        if done.returncode:
+            raise BenchError(f"lab {command} failed: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def __enter__(self):
+        self.lab("up", "-n", str(self.nodes), "-r", self.rate_text(self.mbits), "-b", "16384")
+        self.rails = self.lab("rails-spec")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([LAB, "down", "-d", self.name], timeout=60, check=False)
+
+    def rates(self, mbits):
+        self.lab("rates", "-r", self.rate_text(mbits))
+        self.mbits = list(mbits)
+
+    def _launcher(self, contender, control):
+        """Launcher options: a peer at its best; or MPI's own traffic off the rails, where these are cut."""
+        options = []
+        if contender.mpi == "openmpi":
+            if control:
+                options += ["--mca", "btl_tcp_if_include", "10.77.200.0/24"]
+            if contender.best:
+                options += [
+                    "--mca",
+                    "coll_tuned_use_dynamic_rules",
+                    "1",
+                    "--mca",
+                    "coll_tuned_allreduce_algorithm",
+                    "4",
+                ]
+                if len(set(self.mbits)) > 1:
+                    for rail, mbit in enumerate(self.mbits):
+                        options += ["--mca", f"btl_tcp_bandwidth_e{rail}", str(mbit)]
+        else:
+            if control:
+                options += ["-genv", "UCX_NET_DEVICES", "em"]
+            if contender.best:
+                options += ["-genv", "UCX_MAX_RNDV_RAILS", str(min(4, len(self.mbits)))]
+        return [*options, "--"] if options else []
+
+    def _command(self, contender, name, args, seconds, control=False, environment=()):
+        command = [LAB, "run", "-d", self.name, "-i", "-t", str(seconds)]
+        if contender.nezha:
+            for assignment in (f"LD_PRELOAD={PRELOAD}", f"NEZHA_RAILS={self.rails}", *environment):
+                command += ["-e", assignment]
+        return [
+            *command,
+            contender.mpi,
+            *self._launcher(contender, control),
+            program(name, contender.mpi),
+            *args,
+        ]
+
+    def start(self, contender, sizes, *args, seconds=120, **more):
+        """A running allreduce_bench; control=True takes MPI's own traffic off the rails."""
+        args = ["-s", ",".join(str(s) for s in sizes), *args]
+        return Job(self._command(contender, "allreduce_bench", args, seconds, **more), seconds + 15)
+
+    def answer(self, contender, name, *args, seconds=60):
+        """The words with which another program answers, in a line that begins with its name."""
+        job = Job(self._command(contender, name, args, seconds), seconds + 15)
+        try:
+            return job.first_line(name + " ").split()[1:]
+        finally:
+            job.end()
+
+    def measure(self, contender, sizes, calls, warm=3, *args, **more):
+        """The calls of one job, as {size: [Call]}."""
+        done = self.start(contender, sizes, "-n", str(calls), "-w", str(warm), *args, **more).all_calls()
+        return {s: [c for c in done if c.bytes == s] for s in sizes}
+
+
+def quiet():
+    """Waits a little for a calm machine."""
+    subprocess.run([LAB, "quiet", "20"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+def require_preload():
+    if not os.path.exists(PRELOAD):
+        skip(f"the preload is not built ({PRELOAD})")
+    if not shutil.which("ip"):
+        skip("ip (package iproute2) is missing")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rails that change while calls run: a rate that steps up or down, a rail that is cut and given back."""
+import random
+import statistics
+import time
+
+import bed
+from bed import NEZHA_MPICH, NEZHA_OPENMPI, Bed
+
+WITHIN = 1.05  # of the new figure's time counts as back
+CALLS_ALLOWED = 5
+ADDED_MS = 150
+RETURN_S = 1.0
+
+
+def _collect(job, count, after=0.0):
+    """The next `count` calls that began after the time `after`."""
+    calls = []
+    while len(calls) < count:
+        call = job.next_call()
+        if call is None:
+            raise bed.BenchError("the job ended before the changes were over")
+        if call.start >= after:
+            calls.append(call)
+    return calls
+
+
+def _settled(lab, contender, size, mbits, **more):
+    """The time of a call at these rates when nothing changes."""
+    lab.rates(mbits)
+    return bed.median(lab.measure(contender, [size], 8, 12, **more)[size])
+
+
+def steps(args, verdict):
+    """a rate step, up and down, at 1, 4 and 16 MiB: back at the new figure within 5 calls, every time"""
+    high, low = [500, 500], [500, 200]
+    for size in args.sizes or [1 << 20, 4 << 20, 16 << 20]:
+        with Bed(4, high) as lab:
+            for contender in bed.present([NEZHA_OPENMPI, NEZHA_MPICH]):
+                figure = {tuple(m): _settled(lab, contender, size, m) for m in (low, high)}
+                _step_often(args, verdict, lab, contender, size, figure, (low, high))
+
+
+def _step_often(args, verdict, lab, contender, size, figure, rates):
+    took = {tuple(m): [] for m in rates}
+    job = lab.start(contender, [size], "-T", "3000", "-l", "-w", "12", seconds=600)
+    try:
+        _collect(job, 3)
+        for _ in range(args.times):
+            for mbits in rates:
+                lab.rates(mbits)
+                calls = _collect(job, 14, time.monotonic())
+                took[tuple(mbits)].append(_calls_until_back(calls, figure[tuple(mbits)]))
+    finally:
+        job.end()
+    for mbits, counts in took.items():
+        back = [c for c in counts if c is not None and c <= CALLS_ALLOWED]
+        shown = " ".join("-" if c is None else str(c) for c in counts)
+        share = 100 * bed.bound_us(lab.nodes, size, mbits) / figure[mbits]
+        what = f"{bed.size_text(size)} {contender.name}, step to {'+'.join(map(str, mbits))}"
+        print(f"{what} (settled at {share:.0f} % of the bound): calls until back: {shown}", flush=True)
+        verdict.check(
+            len(back) == len(counts),
+            f"{what}: back within {CALLS_ALLOWED} calls {len(back)} times of {len(counts)}",
+        )
+
+
+def _calls_until_back(calls, figure):
+    """How many calls until the figure is reached and, in the median, kept; None if not."""
+    for k, call in enumerate(calls):
+        if call.us <= WITHIN * figure:
+            kept = statistics.median(c.us for c in calls[k:]) <= WITHIN * figure
+            return k + 1 if kept else None
+    return None
+
+
+def cut(args, verdict):
+    """a rail cut in the middle of 16 MiB calls and given back: bits, time lost, both again within 1 s"""
+    size, mbits = 16 << 20, [500, 500]
+    with Bed(4, mbits) as lab:
+        for contender in bed.present([NEZHA_OPENMPI, NEZHA_MPICH]):
+            _cut_often(args, verdict, lab, contender, size)
+
+
+def _cut_often(args, verdict, lab, contender, size):
+    both = bed.median(lab.measure(contender, [size], 5, 3, control=True)[size])
+    single = 2 * both
+    rows = []
+    job = lab.start(contender, [size], "-T", "3000", "-l", "-c", "-w", "3", seconds=590, control=True)
+    try:
+        _collect(job, 4)
+        for k in range(args.times):
+            rows.append(_cut_once(lab, job, k % 2, both, single))
+    finally:
+        job.end()
+    wrong = sum(c.wrong > 0 for c in job.calls)
+    verdict.check(wrong == 0, f"{contender.name}: {wrong} calls with wrong results")
+    print(f"{contender.name}: a call takes {both / 1000:.0f} ms; {len(job.calls)} calls, {wrong} wrong")
+    print("  added to the hit call, ms:  " + " ".join(f"{r[0]:.0f}" for r in rows))
+    print("  calls on one rail, ms:      " + " ".join(f"{r[1]:.0f}" for r in rows))
+    print("  carries blocks again, s:    " + " ".join(f"{r[2]:.2f}" for r in rows))
+    print("  first call at full speed, s:" + " ".join(f"{r[3]:.2f}" for r in rows), flush=True)
+    for k, (added, alone, used, fast) in enumerate(rows):
+        verdict.check(
+            added <= ADDED_MS, f"{contender.name} cut {k + 1}: the hit call took {added:.0f} ms longer"
+        )
+        verdict.check(
+            alone <= 1.1 * single / 1000, f"{contender.name} cut {k + 1}: {alone:.0f} ms a call on one rail"
+        )
+        verdict.check(
+            used <= RETURN_S,
+            f"{contender.name} cut {k + 1}: the rail carries blocks again after {used:.2f} s",
+        )
+        verdict.check(
+            fast <= RETURN_S + both / 1e6, f"{contender.name} cut {k + 1}: full speed after {fast:.2f} s"
+        )
+
+
+def _cut_once(lab, job, rail, both, single):
+    """(ms added to the hit call, ms of a call on one rail, seconds until traffic, until a fast call)."""
+    time.sleep(random.random() * both / 1e6)
+    lab.lab("rail", str(rail), "down")
+    cut_at = time.monotonic()
+    calls = _collect(job, 1)
+    while calls[-1].end < cut_at:
+        calls += _collect(job, 1)
+    hit = calls[-1]
+    spent = max(0.0, (cut_at - hit.start) * 1e6)
+    expected = spent + (1 - min(1.0, spent / both)) * single
+    alone = statistics.median(c.us for c in _collect(job, 5))
+    sent = _sent(lab, rail)
+    lab.lab("rail", str(rail), "up")
+    given_back = time.monotonic()
+    used = _used_again(lab, rail, sent, given_back)
+    call = _collect(job, 1)[0]
+    while call.us > 1.15 * both and call.start < given_back + 20:
+        call = _collect(job, 1)[0]
+    _collect(job, 3)
+    return max(0.0, hit.us - expected) / 1000, alone / 1000, used, max(0.0, call.start - given_back)
+
+
+def _sent(lab, rail):
+    """Bytes that node 1 has sent on the rail."""
+    return int(lab.lab("exec", "1", "cat", f"/sys/class/net/e{rail}/statistics/tx_bytes"))
+
+
+def _used_again(lab, rail, sent, since):
+    """Seconds until the rail carries blocks again, more than greetings and probes; 20 if it does not."""
+    while time.monotonic() < since + 20:
+        if _sent(lab, rail) > sent + (256 << 10):
+            return time.monotonic() - since
+        time.sleep(0.02)
+    return 20.0

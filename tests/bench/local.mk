@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The benchmarks: programs for each MPI, built by `make check`; their drivers run by hand (tests/bench/core
+# --help).
+bench_names = tests/bench/allreduce_bench tests/bench/price_bench tests/bench/train
+if HAVE_MPICH_CC
+check_DATA += $(bench_names:=.mpich)
+endif
+if HAVE_OPENMPI_CC
+check_DATA += $(bench_names:=.openmpi)
+endif
+CLEANFILES += $(bench_names:=.mpich) $(bench_names:=.openmpi)
+EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/bed.py tests/bench/changes.py \
+	tests/bench/prices.py tests/bench/demo

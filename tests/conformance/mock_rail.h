@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A collective rail made of shared memory, with faults to order: proves that the engine's side of rail.h holds. */
+#ifndef NEZHA_TESTS_MOCK_RAIL_H
+#define NEZHA_TESTS_MOCK_RAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rails/rail.h"
+
+enum mock_fault {
+	MOCK_GOOD,
+	MOCK_REFUSES,         /* post fails on every rank */
+	MOCK_REFUSES_ONE,     /* ... on rank 1 only */
+	MOCK_RETURNS_ALL,     /* every block comes back, on every rank */
+	MOCK_RETURNS_SOME,    /* blocks come back on some ranks while others have the final */
+	MOCK_SILENT,          /* one rank's progress never finishes anything: only cancel does */
+	MOCK_FAULTS
+};
+
+struct mock_hub;
+
+/* One per rank and team. */
+struct mock_rail {
+	struct mock_hub *hub;
+	int rank;
+	unsigned calls;       /* calls begun on this rank */
+	uint32_t first, count;
+	bool *open;           /* per block of the call: neither final nor returned yet */
+};
+
+struct mock_hub *mock_hub_create(int ranks, enum mock_fault fault);
+void mock_hub_destroy(struct mock_hub *hub);
+void mock_rail_init(struct mock_rail *rail, struct mock_hub *hub, int rank);
+void mock_rail_end(struct mock_rail *rail);
+
+extern const struct nezha_collective_ops mock_rail_ops;
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The conformance suite: what every rail must pass.  Results are compared bit for bit with the fold order that
+ * DESIGN promises. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rails/inlink.h"
+#include "rails/link.h"
+#include "tests/conformance/mock_rail.h"
+#include "tests/conformance/world.h"
+#include "tuning/grid.h"
+#include "tuning/status.h"
+
+/* One call, checked. */
+static void check_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op,
+                       uint64_t count, uint32_t block, bool in_place, uint32_t shared)
+{
+	size_t bytes = count * nezha_type_size(type);
+	unsigned seed = (unsigned)(count * 31 + type * 7 + op);
+	char *send = malloc(bytes), *recv = malloc(bytes), *reference = malloc(bytes);
+	int rc;
+
+	world_fill(send, type, count, member->rank, seed);
+	memset(recv, 0xa5, bytes);
+	if (in_place)
+		memcpy(recv, send, bytes);
+	rc = nezha_allreduce_shared(team, in_place ? recv : send, recv, count, type, op, block, shared);
+	EXPECT(member, rc == NEZHA_OK);
+	world_reference(reference, type, op, count, block, member->world->ranks, seed);
+	EXPECT(member, !memcmp(recv, reference, bytes));
+	free(send);
+	free(recv);
+	free(reference);
+}
+
+static void all_types(struct member *member, void *argument)
+{
+	(void)argument;
+	for (int type = 0; type < NEZHA_TYPE_COUNT; type++)
+		for (int op = 0; op < NEZHA_OP_COUNT; op++)
+			if (nezha_op_fits(op, type))
+				check_call(member, member->team, type, op, 20011, NEZHA_BLOCK_MIN, (type + op) % 2, 0);
+}
+
+static void test_types(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, all_types, NULL), 0);
+}
+
+static void all_counts(struct member *member, void *argument)
+{
+	static const uint64_t counts[] = { 1, 2, 7, 1021, 1023, 1024, 1025, 4095, 4096, 4097, 65537, 300007, 1 << 20 };
+
+	(void)argument;
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+		check_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 4096, false, 0);
+		check_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 65536, true, 0);
+	}
+}
+
+static void test_counts(void **state)
+{
+	(void)state;
+	for (int ranks = 2; ranks <= 5; ranks++)
+		for (int policy = NEZHA_POLICY_ECF; policy <= NEZHA_POLICY_SLICE; policy++)
+			assert_int_equal(world_run(ranks, 1 + ranks % 3, policy, all_counts, NULL), 0);
+}
+
+/* ---- failures ---- */
+
+/* Closes a connection under the engine's feet, from either end, while calls go on. */
+static void cut(struct member *member, int which)
+{
+	int fd;
+
+	pthread_mutex_lock(&member->engine->lock);
+	fd = which % 2 ? member->team->right->paths[which / 2 % member->world->rails].end.fd
+	               : member->team->left->paths[which / 2 % member->world->rails].end.fd;
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
+	pthread_mutex_unlock(&member->engine->lock);
+}
+
+struct cutter {
+	struct member *member;
+	bool stop;
+	pthread_mutex_t lock;
+};
+
+static void *cut_again_and_again(void *argument)
+{
+	struct cutter *cutter = argument;
+	unsigned seed = 1;
+	bool stop = false;
+
+	for (int i = 0; !stop && i < 2000; i++) {
+		struct timespec pause = { 0, 1000000 + rand_r(&seed) % 4000000 };
+
+		nanosleep(&pause, NULL);
+		cut(cutter->member, (int)(rand_r(&seed) % 64));
+		pthread_mutex_lock(&cutter->lock);
+		stop = cutter->stop;
+		pthread_mutex_unlock(&cutter->lock);
+	}
+	return NULL;
+}
+
+static void calls_under_cuts(struct member *member, void *argument)
+{
+	struct cutter cutter = { .member = member, .lock = PTHREAD_MUTEX_INITIALIZER };
+	pthread_t thread;
+
+	(void)argument;
+	if (member->rank == 1 && pthread_create(&thread, NULL, cut_again_and_again, &cutter))
+		abort();
+	for (int i = 0; i < 30; i++)
+		check_call(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, 100003 + (uint64_t)i * 8191, 16384, i % 2, 0);
+	if (member->rank == 1) {
+		pthread_mutex_lock(&cutter.lock);
+		cutter.stop = true;
+		pthread_mutex_unlock(&cutter.lock);
+		pthread_join(thread, NULL);
+	}
+}
+
+static void test_cuts(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
+	assert_int_equal(world_run(4, 3, NEZHA_POLICY_SLICE, calls_under_cuts, NULL), 0);
+}
+
+/* ---- several teams at once ---- */
+
+struct job {
+	struct member *member;
+	struct nezha_team *team;
+	int number;
+};
+
+static void *team_job(void *argument)
+{
+	struct job *job = argument;
+
+	for (int i = 0; i < 12; i++)
+		check_call(job->member, job->team, NEZHA_INT32, NEZHA_SUM,
+		           (uint64_t)(1000 + 30011 * ((i * 7 + job->number) % 9)), 8192, i % 2, 0);
+	return NULL;
+}
+
+/* Every rank runs the teams in threads; which goes first differs from rank to rank. */
+static void many_teams(struct member *member, void *argument)
+{
+	enum { TEAMS = 4 };
+	struct job jobs[TEAMS];
+	pthread_t threads[TEAMS];
+
+	(void)argument;
+	for (int t = 0; t < TEAMS; t++)
+		jobs[t] = (struct job){ member, world_team(member, (uint64_t)(100 + t)), t };
+	for (int t = 0; t < TEAMS; t++)
+		if (pthread_create(&threads[t], NULL, team_job, &jobs[(t + member->rank) % TEAMS]))
+			abort();
+	for (int t = 0; t < TEAMS; t++)
+		pthread_join(threads[t], NULL);
+	world_barrier(member);
+	for (int t = 0; t < TEAMS; t++)
+		nezha_team_destroy(jobs[t].team);
+}
+
+static void test_teams(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, many_teams, NULL), 0);
+}
+
+/* A rank that is late holds its own team only: the other team's large call must go through meanwhile. */
+static void *late_job(void *argument)
+{
+	struct job *job = argument;
+	struct timespec pause = { 0, 400000000 };
+
+	if (job->member->rank == 1)
+		nanosleep(&pause, NULL);
+	check_call(job->member, job->team, NEZHA_FLOAT32, NEZHA_SUM, 1 << 19, 16384, false, 0);
+	return NULL;
+}
+
+static void one_late(struct member *member, void *argument)
+{
+	struct job late = { member, world_team(member, 7), 0 };
+	pthread_t thread;
+
+	(void)argument;
+	if (pthread_create(&thread, NULL, late_job, &late))
+		abort();
+	for (int i = 0; i < 4; i++)
+		check_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 1 << 18, 16384, false, 0);
+	pthread_join(thread, NULL);
+	world_barrier(member);
+	nezha_team_destroy(late.team);
+}
+
+static void test_late(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, one_late, NULL), 0);
+}
+
+/* ---- collective rails ---- */
+
+static void with_mock(struct member *member, void *argument)
+{
+	struct mock_rail rail;
+
+	mock_rail_init(&rail, argument, member->rank);
+	nezha_team_attach(member->team, &mock_rail_ops, &rail);
+	for (int i = 0; i < 8; i++)
+		check_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 50021, 4096, i % 2, (uint32_t)(i * 9) % 50);
+	world_barrier(member);
+	nezha_team_attach(member->team, NULL, NULL);
+	mock_rail_end(&rail);
+}
+
+static void test_collective(void **state)
+{
+	(void)state;
+	for (int fault = MOCK_GOOD; fault < MOCK_FAULTS; fault++)
+		for (int ranks = 2; ranks <= 4; ranks++) {
+			struct mock_hub *hub = mock_hub_create(ranks, fault);
+			int failures = world_run(ranks, 2, NEZHA_POLICY_ECF, with_mock, hub);
+
+			if (failures)
+				print_message("mock fault %d, %d ranks\n", fault, ranks);
+			assert_int_equal(failures, 0);
+			mock_hub_destroy(hub);
+		}
+}
+
+/* ---- strangers ---- */
+
+/* Connects to rail 0 of the member and sends `length` bytes of noise; the connection is left open. */
+static int bother(struct member *member, size_t length)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	unsigned char noise[200];
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	to.sin_addr.s_addr = member->world->cards[member->rank].rails[0].address;
+	to.sin_port = htons(member->world->cards[member->rank].rails[0].port);
+	for (size_t i = 0; i < sizeof noise; i++)
+		noise[i] = (unsigned char)(i * 37 + length);
+	EXPECT(member, !connect(fd, (struct sockaddr *)&to, sizeof to));
+	if (length && send(fd, noise, length, MSG_NOSIGNAL) < 0)
+		EXPECT(member, errno == EPIPE || errno == ECONNRESET);
+	return fd;
+}
+
+/* More half-open and senseless connections than the handshake has room for, while calls go on. */
+static void calls_among_strangers(struct member *member, void *argument)
+{
+	enum { STRANGERS = 150 };
+	int fds[STRANGERS];
+
+	(void)argument;
+	for (int i = 0; i < STRANGERS; i++) {
+		fds[i] = bother(member, (size_t)i);
+		if (i % 10 == 0)
+			check_call(member, member->team, NEZHA_INT64, NEZHA_BXOR, 30011, 8192, false, 0);
+	}
+	cut(member, 0);      /* the job's own connections still get through the crowd */
+	for (int i = 0; i < 5; i++)
+		check_call(member, member->team, NEZHA_INT64, NEZHA_SUM, 100003, 8192, true, 0);
+	for (int i = 0; i < STRANGERS; i++)
+		close(fds[i]);
+}
+
+static void test_strangers(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, calls_among_strangers, NULL), 0);
+}
+
+/* ---- disagreement and loss ---- */
+
+static void counts_differ(struct member *member, void *argument)
+{
+	uint64_t count = member->rank ? 20000 : 10000;
+	float *send = calloc(count, sizeof *send), *recv = calloc(count, sizeof *recv);
+	int rc;
+
+	(void)argument;
+	rc = nezha_allreduce(member->team, send, recv, count, NEZHA_FLOAT32, NEZHA_SUM, 4096);
+	EXPECT(member, rc != NEZHA_OK);
+	free(send);
+	free(recv);
+}
+
+static void test_counts_differ(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, counts_differ, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_teams),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_collective),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_counts_differ),
+	};
+
+	return cmocka_run_group_tests_name("conformance", tests, NULL, NULL);
+}

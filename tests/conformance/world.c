@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/conformance/world.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rails/reduce.h"
+#include "tuning/grid.h"
+#include "tuning/status.h"
+
+static void make_rails(struct nezha_rail_nic *rails, int count, int rank)
+{
+	memset(rails, 0, (size_t)count * sizeof *rails);
+	for (int r = 0; r < count; r++) {
+		char address[32];
+
+		snprintf(address, sizeof address, "127.77.%d.%d", r, rank + 1);
+		inet_pton(AF_INET, address, &rails[r].nic.address);
+		snprintf(rails[r].nic.device, sizeof rails[r].nic.device, "rail%d", r);
+		rails[r].nic.prefix = rails[r].key_prefix = 24;
+		rails[r].nic.speed = 1000;
+		rails[r].key_subnet = rails[r].nic.address.s_addr & htonl(0xffffff00u);
+	}
+}
+
+static int open_member(struct member *member)
+{
+	static const unsigned char key[NEZHA_KEY_BYTES] = "the key of a world of tests";
+	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
+	struct nezha_engine_config config = {
+		.process = member->rank, .key = key, .rails = rails,
+		.rail_count = (size_t)member->world->rails, .policy = member->world->policy,
+	};
+
+	make_rails(rails, member->world->rails, member->rank);
+	if (nezha_engine_create(&config, &member->engine) != NEZHA_OK)
+		return 1;
+	nezha_engine_card(member->engine, &member->world->cards[member->rank]);
+	return 0;
+}
+
+void world_barrier(struct member *member)
+{
+	pthread_barrier_wait(&member->world->barrier);
+}
+
+struct nezha_team *world_team(struct member *member, uint64_t id)
+{
+	struct nezha_team *team;
+	uint32_t rails = 0;
+
+	world_barrier(member);
+	if (nezha_team_create(member->engine, member->world->cards, member->world->ranks, member->rank, id, &team) != NEZHA_OK)
+		return NULL;
+	nezha_team_connect(team, 10, &rails);
+	EXPECT(member, rails != 0);
+	world_barrier(member);
+	nezha_team_activate(team, rails);
+	return team;
+}
+
+static void *run_member(void *argument)
+{
+	struct member *member = argument;
+
+	member->failures += open_member(member);
+	world_barrier(member);
+	member->team = member->engine ? world_team(member, 1) : NULL;
+	EXPECT(member, member->team);
+	if (member->team)
+		member->world->body(member, member->world->argument);
+	world_barrier(member);
+	nezha_team_destroy(member->team);
+	world_barrier(member);
+	nezha_engine_destroy(member->engine);
+	return NULL;
+}
+
+int world_run(int ranks, int rails, enum nezha_policy_kind policy,
+              void (*body)(struct member *member, void *argument), void *argument)
+{
+	struct world *world = calloc(1, sizeof *world);
+	int failures = 0;
+
+	world->ranks = ranks;
+	world->rails = rails;
+	world->policy = policy;
+	world->body = body;
+	world->argument = argument;
+	pthread_barrier_init(&world->barrier, NULL, (unsigned)ranks);
+	for (int k = 0; k < ranks; k++) {
+		world->members[k].world = world;
+		world->members[k].rank = k;
+		if (pthread_create(&world->members[k].thread, NULL, run_member, &world->members[k]))
+			abort();
+	}
+	for (int k = 0; k < ranks; k++) {
+		pthread_join(world->members[k].thread, NULL);
+		failures += world->members[k].failures;
+	}
+	pthread_barrier_destroy(&world->barrier);
+	free(world);
+	return failures;
+}
+
+static unsigned mix(uint64_t i, int rank, unsigned seed)
+{
+	uint64_t h = (i + 1) * 0x9e3779b97f4a7c15ull ^ (uint64_t)(rank + 1) * 0xc2b2ae3d27d4eb4full ^ seed;
+
+	h ^= h >> 29;
+	h *= 0xbf58476d1ce4e5b9ull;
+	return (unsigned)(h >> 32);
+}
+
+void world_fill(void *buffer, enum nezha_type type, uint64_t count, int rank, unsigned seed)
+{
+	size_t size = nezha_type_size(type);
+
+	for (uint64_t i = 0; i < count; i++) {
+		unsigned h = mix(i, rank, seed);
+		char *at = (char *)buffer + i * size;
+
+		if (type == NEZHA_FLOAT32)
+			*(float *)at = (float)((int)(h & 0xffffff) - 0x800000) / (float)(1 << (h >> 28));
+		else if (type == NEZHA_FLOAT64)
+			*(double *)at = (double)((int)(h & 0xffffff) - 0x800000) / (double)(1 << (h >> 28));
+		else
+			memcpy(at, (uint64_t[]){ h | (uint64_t)mix(i, rank, seed + 1) << 32 }, size);
+	}
+}
+
+void world_reference(void *out, enum nezha_type type, enum nezha_op op, uint64_t count, uint32_t block, int ranks,
+                     unsigned seed)
+{
+	size_t size = nezha_type_size(type), bytes = count * size;
+	char *input[WORLD_MOST];
+	struct nezha_grid grid;
+
+	for (int k = 0; k < ranks; k++) {
+		input[k] = malloc(bytes);
+		world_fill(input[k], type, count, k, seed);
+	}
+	if (nezha_grid_make(bytes, block, &grid) != NEZHA_OK)
+		abort();
+	for (uint32_t b = 0; b < grid.blocks; b++) {
+		uint64_t at = nezha_grid_offset(&grid, b);
+		uint32_t length = nezha_grid_length(&grid, b);
+		int start = (int)(b % (uint32_t)ranks) + 1;
+
+		memcpy((char *)out + at, input[start % ranks] + at, length);
+		for (int k = 1; k < ranks; k++)
+			nezha_reduce_kernel(type, op)((char *)out + at, (char *)out + at,
+			                              input[(start + k) % ranks] + at, length / size);
+	}
+	for (int k = 0; k < ranks; k++)
+		free(input[k]);
+}

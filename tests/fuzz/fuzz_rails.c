@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Any text as NEZHA_RAILS on a made-up host: refused with one clean line, or rails of that host, each
+ * once. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "rails/nic.h"
+#include "tests/fuzz/fuzz.h"
+#include "tuning/status.h"
+#include "tuning/text.h"
+
+static void check_error(int status, const char *error)
+{
+	fuzz_assert(status == NEZHA_ERR_INVALID && error && *error);
+	for (const char *c = error; *c; c++)
+		fuzz_assert(!nezha_is_control(*c));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct nezha_nic nics[] = {
+		{ .device = "e0", .address.s_addr = htonl(0x0a4d0001), .prefix = 24, .carrier = true },
+		{ .device = "e0",
+		  .address.s_addr = htonl(0x0a4d0002),
+		  .prefix = 24,
+		  .carrier = true,
+		  .why_not = "again" },
+		{ .device = "e1", .address.s_addr = htonl(0x0a4d0101), .prefix = 24, .carrier = true },
+		{ .device = "e2", .address.s_addr = htonl(0x0a4d0201), .prefix = 24, .why_not = "down" },
+		{ .device = "lo",
+		  .address.s_addr = htonl(0x7f000001),
+		  .prefix = 8,
+		  .carrier = true,
+		  .why_not = "loopback" },
+		{ .device = "none", .why_not = "no IPv4 address" },
+	};
+	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
+	size_t count;
+	char *spec = malloc(size + 1), *notes = NULL, *error = NULL;
+	int status;
+
+	fuzz_assert(spec);
+	memcpy(spec, data, size);
+	spec[size] = '\0';
+	if (nezha_nic_spec_check(spec, &error) != NEZHA_OK) {
+		check_error(NEZHA_ERR_INVALID, error);
+		free(error);
+		error = NULL;
+		status = nezha_nic_select(spec, nics, sizeof nics / sizeof *nics, rails, &count, &notes,
+		                          &error);
+		check_error(status, error);
+	} else if ((status = nezha_nic_select(spec, nics, sizeof nics / sizeof *nics, rails, &count, &notes,
+	                                      &error))) {
+		check_error(status, error);     /* a device that is not there */
+	} else {
+		fuzz_assert(count <= NEZHA_RAILS_MAX && notes);
+		for (size_t i = 0; i < count; i++) {
+			fuzz_assert(rails[i].nic.carrier);
+			for (size_t j = 0; j < i; j++)
+				fuzz_assert(rails[i].nic.address.s_addr != rails[j].nic.address.s_addr);
+		}
+	}
+	free(notes);
+	free(error);
+	free(spec);
+	return 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What a neighbour may send: the input is the byte stream of a data connection, forward into a rank that is in the
+ * middle of a call, and the same bytes again as backward records. Nothing may be read or written outside the buffers. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rails/call.h"
+#include "rails/engine.h"
+#include "rails/inlink.h"
+#include "rails/link.h"
+#include "tests/fuzz/fuzz.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+#define COUNT 9000            /* elements of 4 bytes: 9 blocks of 4 KiB, the last one short */
+#define PIECE 60000           /* bytes that surely fit a socket pair's buffer */
+
+struct world {
+	struct nezha_engine engine;
+	struct nezha_team team;
+	float send[COUNT], recv[COUNT];
+};
+
+static void begin(struct world *world)
+{
+	struct nezha_engine *engine = &world->engine;
+	struct nezha_team *team = &world->team;
+	struct nezha_card card = { .protocol = NEZHA_PROTOCOL, .process = 2 };
+	struct nezha_grid grid;
+
+	pthread_mutex_init(&engine->lock, NULL);
+	engine->epoll = epoll_create1(EPOLL_CLOEXEC);
+	engine->card.rail_count = 1;
+	team->engine = engine;
+	team->id = 7;
+	team->ranks = 3;
+	team->rank = 1;
+	team->call.team = team;
+	TAILQ_INIT(&team->held);
+	TAILQ_INIT(&team->eager);
+	team->right = nezha_link_get(engine, &card);
+	team->left = nezha_inlink_get(engine, 0);
+	LIST_INSERT_HEAD(&engine->teams, team, entry);
+	LIST_INSERT_HEAD(nezha_engine_bucket(engine, team->id), team, same);
+	if (!team->right || !team->left || nezha_grid_make(sizeof world->send, 4096, &grid) != NEZHA_OK ||
+	    nezha_call_begin(&team->call, &grid, nezha_reduce_kernel(NEZHA_FLOAT32, NEZHA_SUM), 4, world->send,
+	                     world->recv) != NEZHA_OK)
+		abort();
+	team->call.op = team->entered = 1;
+	team->call.active = true;
+	LIST_INSERT_HEAD(&engine->busy, team, busy);
+	nezha_call_start(&team->call);
+}
+
+static void end(struct world *world)
+{
+	struct nezha_team *team = &world->team;
+
+	team->call.active = false;
+	nezha_link_forget(team->right, team);
+	nezha_inlink_forget(team, true);
+	nezha_inlink_destroy(team->left);
+	nezha_link_destroy(team->right);
+	nezha_call_free(&team->call);
+	close(world->engine.epoll);
+	pthread_mutex_destroy(&world->engine.lock);
+}
+
+static void forward(struct world *world, const uint8_t *data, size_t size)
+{
+	struct nezha_inpath *inpath = &world->team.left->paths[0];
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		abort();
+	nezha_inlink_attach(world->team.left, 0, pair[0], &nezha_tcp_rail);
+	while (size && inpath->up) {
+		size_t piece = size < PIECE ? size : PIECE;
+
+		if (write(pair[1], data, piece) != (ssize_t)piece)
+			break;
+		data += piece;
+		size -= piece;
+		for (int turn = 0; turn < 1000 && inpath->up; turn++) {
+			nezha_inlink_receive(inpath);
+			if (!inpath->more)
+				break;
+		}
+	}
+	close(pair[1]);
+}
+
+static void backward(struct world *world, const uint8_t *data, size_t size)
+{
+	struct nezha_path *path = &world->team.right->paths[0];
+	struct nezha_wire record;
+
+	path->written = 100000;
+	for (; size >= sizeof record; data += sizeof record, size -= sizeof record) {
+		memcpy(&record, data, sizeof record);
+		if (nezha_link_backward(path, &record) != NEZHA_OK)
+			return;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct world *world = calloc(1, sizeof *world);
+
+	if (!world)
+		abort();
+	nezha_log_open(NEZHA_LOG_ERROR, "/dev/null", -1);
+	begin(world);
+	forward(world, data, size);
+	backward(world, data, size);
+	end(world);
+	free(world);
+	return 0;
+}

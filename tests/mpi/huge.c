@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Vectors of more than 2 GiB, in place, checked against the sum that every rank can work out itself: an int
+ * count whose bytes pass 2^31 and, where the library has MPI_Allreduce_c, a count that passes it too.
+ * Skipped (77) when memory is short.   huge [-r RANKS_ON_THIS_HOST] */
+#include <getopt.h>
+
+#include "tests/mpi/common.h"
+#include "tests/mpi/values.h"
+
+#define PIECE ((size_t)1 << 16) /* elements that are checked at a time */
+
+/* The first element that is wrong, or n; `buf` holds what came out. */
+static size_t check(const unsigned char *buf, size_t n, struct value_kind kind, enum value_op op)
+{
+	static uint8_t one[PIECE * 4], fold[PIECE * 4];
+
+	for (size_t first = 0; first < n; first += PIECE) {
+		size_t part = n - first < PIECE ? n - first : PIECE;
+
+		values_fill(fold, first, part, kind, op, 7, 0);
+		for (int r = 1; r < world_size; r++) {
+			values_fill(one, first, part, kind, op, 7, r);
+			for (size_t i = 0; i < part; i++)
+				if (kind.size == 4)
+					((uint32_t *)fold)[i] += ((uint32_t *)one)[i];
+				else if ((int8_t)one[i] > (int8_t)fold[i])
+					fold[i] = one[i];
+		}
+		if (memcmp(fold, buf + first * (size_t)kind.size, part * (size_t)kind.size))
+			for (size_t i = 0; i < part * (size_t)kind.size; i++)
+				if (fold[i] != buf[first * (size_t)kind.size + i])
+					return first + i / (size_t)kind.size;
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	struct value_kind word = { 'i', 4, false }, byte = { 'i', 1, false };
+	size_t n = ((size_t)1 << 29) + 1027, bytes = 4 * n, bad;
+	unsigned char *buf = NULL;
+	int option, local, enough, all;
+
+	begin(&argc, &argv, MPI_THREAD_SINGLE);
+	local = world_size;
+	while ((option = getopt(argc, argv, "r:")) != -1) {
+		if (option != 'r')
+			return 2;
+		local = (int)number(optarg, "-r", 1, 4096);
+	}
+	enough = (size_t)sysconf(_SC_AVPHYS_PAGES) >
+	         (size_t)(local + 1) * bytes / (size_t)sysconf(_SC_PAGESIZE);
+	MPI_Reduce(&enough, &all, 1, MPI_INT, MPI_MIN, 0, MPI_COMM_WORLD);
+	MPI_Bcast(&all, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	if (!all) {
+		if (world_rank == 0)
+			printf("skipped: %d ranks on a host need %zu MiB of free memory\n", local,
+			       (size_t)local * bytes >> 20);
+		MPI_Finalize();
+		return 77;
+	}
+	buf = grab(bytes);
+	watch(280, "more than 2 GiB of int");
+	values_fill(buf, 0, n, word, OP_SUM, 7, world_rank);
+	if (MPI_Allreduce(MPI_IN_PLACE, buf, (int)n, MPI_INT, MPI_SUM, MPI_COMM_WORLD))
+		fail("MPI_Allreduce of %zu ints returned an error", n);
+	bad = check(buf, n, word, OP_SUM);
+	if (bad < n)
+		fail("element %zu of %zu ints is wrong", bad, n);
+#if MPI_VERSION >= 4
+	watch(280, "more than 2^31 elements through MPI_Allreduce_c");
+	n = bytes;
+	values_fill(buf, 0, n, byte, OP_MAX, 7, world_rank);
+	if (MPI_Allreduce_c(MPI_IN_PLACE, buf, (MPI_Count)n, MPI_INT8_T, MPI_MAX, MPI_COMM_WORLD))
+		fail("MPI_Allreduce_c of %zu bytes returned an error", n);
+	bad = check(buf, n, byte, OP_MAX);
+	if (bad < n)
+		fail("element %zu of %zu bytes is wrong", bad, n);
+#else
+	(void)byte;
+#endif
+	free(buf);
+	return finish("huge");
+}

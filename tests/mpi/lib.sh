@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# lib.sh - what the MPI tests' drivers share; sourced by bash scripts.
+#
+#   need_lab [LAB OPTIONS]        raises a lab of this test, or skips; it goes away with the script or the next
+#   mpis                          prints those of "openmpi mpich" that are here
+#   job MPI [LAB RUN OPTIONS] PROGRAM ARGUMENTS...
+#                                 runs tests/mpi/PROGRAM.MPI on the lab without Nezha
+#   nezha MPI [LAB RUN OPTIONS] PROGRAM ARGUMENTS...
+#                                 the same with Nezha preloaded and the lab's rails named
+#   passed WHAT                   the last job said "...: passed" and ended well, else a failure
+#   on_rails WHAT, on_all_rails WHAT, off_rails WHAT
+#                                 by its report: calls of the last job went to the rails, over each of them,
+#                                 none did
+#   verdict                       prints the sum and ends the script
+# Variables that they heed: `before` and `after` (libraries in LD_PRELOAD around Nezha), `seconds` (a job's
+# time limit), and `control=1` (MPI's own traffic on the control network, so that cut rails hit Nezha alone),
+# `meanwhile` (a command to run while the job does).
+# The last job's output is $out, its report $report, its status $status.
+set -u
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+src=${abs_top_srcdir:-$(dirname "$(dirname "$here")")}
+build=${abs_top_builddir:-$src}
+lab=$src/tests/lab/lab
+preload=${NEZHA_TEST_PRELOAD:-$build/.libs/libnezha_pmpi.so}
+programs=${NEZHA_TEST_PROGRAMS:-$build/tests/mpi}
+python=${PYTHON3:-python3}
+seconds=60
+before="" after="" control="" status=0
+failed=0 checked=0
+
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+
+failure() {
+	failed=$((failed + 1))
+	echo "FAILED: $*"
+	[ -z "${out-}" ] || tail -n 25 "$out" | cut -c-200 | sed 's/^/    | /'
+}
+
+good() {
+	checked=$((checked + 1))
+	echo "ok: $*"
+}
+
+verdict() {
+	echo "$checked checks passed, $failed failed"
+	[ "$failed" = 0 ] && [ "$checked" -gt 0 ]
+	exit
+}
+
+mpis() {
+	local mpi
+	for mpi in ${NEZHA_TEST_MPIS:-openmpi mpich}; do
+		[ ! -x "$programs/plain.$mpi" ] || echo "$mpi"
+	done
+}
+
+clear_up() {
+	[ -z "${labname-}" ] || "$lab" down -d "$labname" >/dev/null 2>&1
+	[ -z "${work-}" ] || rm -rf "$work"
+}
+
+make_work() {
+	[ -e "$preload" ] || skip "the preload is not built ($preload)"
+	[ -n "$(mpis)" ] || skip "no MPI test program is built in $programs"
+	[ -n "${work-}" ] || work=$(mktemp -d) || exit 1
+	trap clear_up EXIT
+	trap 'exit 1' INT TERM HUP
+}
+
+need_lab() {
+	local said
+	make_work
+	[ -z "${labname-}" ] || "$lab" down -d "$labname"
+	labname=t$$
+	said=$("$lab" up -d "$labname" "$@" 2>&1)
+	case $? in
+	0) ;;
+	77) skip "no lab here: $said" ;;
+	*) echo "$said" && labname= && exit 1 ;;
+	esac
+	rails=$("$lab" rails-spec -d "$labname")
+}
+
+# wait_for_end PID: ends a job whose verdict is out but which stays in MPI_Finalize.  MPICH 4.0.2 does that by
+# itself, without Nezha too, when ranks outnumber cores; under Open MPI it counts as a failure (status 124).
+wait_for_end() {
+	local pid=$1 limit=$((SECONDS + seconds + 10)) said=
+	while kill -0 "$pid" 2>/dev/null; do
+		if [ -z "$said" ] && grep -Eq "$ending" "$out"; then
+			said=$((SECONDS + 10))
+		fi
+		if [ "$SECONDS" -ge "${said:-$limit}" ]; then
+			kill "$pid" 2>/dev/null
+			wait "$pid" 2>/dev/null
+			[ -n "$said" ] && [ "$mpi" = mpich ] || return 124
+			echo "note: MPICH stayed in MPI_Finalize"
+			return 0
+		fi
+		sleep 0.1
+	done
+	wait "$pid"
+}
+ending='^[a-z]+: (passed|[0-9]+ failures)$|^done$'
+
+job() {
+	local options=() launch=() option OPTIND=1
+	mpi=$1
+	shift
+	while getopts n:p:t:e:E:i option; do
+		case $option in
+		i) options+=(-i) ;;
+		t) seconds=$OPTARG ;;
+		*) options+=("-$option" "$OPTARG") ;;
+		esac
+	done
+	shift $((OPTIND - 1))
+	local program=("$programs/$1.$mpi")
+	[ -e "${program[0]}" ] || program=("$1")
+	shift
+	case $control$mpi in
+	1openmpi) launch=(--mca btl_tcp_if_include 10.77.200.0/24 --) ;;
+	1mpich) launch=(-genv UCX_NET_DEVICES em --) ;;
+	esac
+	out=$work/out
+	: >"$out"
+	"$lab" run -d "$labname" -i -t "$seconds" "${options[@]}" "$mpi" "${launch[@]}" \
+		"${program[@]}" "$@" >"$out" 2>&1 &
+	local pid=$!
+	[ -z "${meanwhile-}" ] || $meanwhile
+	wait_for_end $pid
+	status=$?
+}
+
+nezha() {
+	local mpi=$1
+	shift
+	report=$work/report.json
+	rm -f "$report"
+	job "$mpi" -e "LD_PRELOAD=${before:+$before:}$preload${after:+:$after}" \
+		-e "NEZHA_RAILS=$rails" -e "NEZHA_REPORT=$report" "$@"
+}
+
+passed() {
+	if [ "$status" = 0 ] && grep -q ': passed$' "$out"; then
+		good "$1"
+	else
+		failure "$1 (status $status)"
+		return 1
+	fi
+}
+
+# count_calls rails|native [REASON]|used|failures|returns: a number from the last report
+count_calls() {
+	"$python" "$here/report.py" "$report" "$@"
+}
+
+on_rails() {
+	local n
+	if n=$(count_calls rails) && [ "$n" -gt 0 ]; then
+		good "$1: $n calls went to the rails"
+	else
+		failure "$1: no call went to the rails (${n:-no report})"
+		return 1
+	fi
+}
+
+on_all_rails() {
+	local used wanted=${rails//[^,]/}
+	wanted=$((${#wanted} + 1))
+	on_rails "$1" || return
+	if used=$(count_calls used) && [ "$used" = "$wanted" ]; then
+		good "$1: $used of $wanted rails carried bytes"
+	else
+		failure "$1: ${used:-?} of $wanted rails carried bytes"
+		return 1
+	fi
+}
+
+off_rails() {
+	local n
+	if n=$(count_calls rails) && [ "$n" = 0 ]; then
+		good "$1: no call went to the rails"
+	else
+		failure "$1: ${n:-unknown} calls went to the rails"
+		return 1
+	fi
+}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
+mpitest_single = tests/mpi/comms tests/mpi/late tests/mpi/plain tests/mpi/progress tests/mpi/threads
+mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
+mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
+mpitest_names = $(mpitest_single) $(mpitest_values)
+mpitest_scripts = tests/mpi/comms.test tests/mpi/failover.test tests/mpi/huge.test tests/mpi/interpose.test \
+	tests/mpi/late.test tests/mpi/native.test tests/mpi/partial.test tests/mpi/progress.test \
+	tests/mpi/results.test tests/mpi/settings.test tests/mpi/threads.test
+TESTS += $(mpitest_scripts)
+EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
+	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py \
+	tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
+
+mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
+mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
+$(mpitest_programs): $(mpitest_headers)
+
+# these are linked with the made-up values
+mpitest_with_values = $(mpitest_values:=.mpich) $(mpitest_values:=.openmpi)
+$(mpitest_with_values): tests/mpi/values.c
+tests/mpi/huge.mpich tests/mpi/huge.openmpi: tests/mpi/huge.c
+tests/mpi/native.mpich tests/mpi/native.openmpi: tests/mpi/native.c
+tests/mpi/results.mpich tests/mpi/results.openmpi: tests/mpi/results.c
+tests/mpi/results.mpich tests/mpi/native.mpich tests/mpi/huge.mpich:
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(MPICH_CC) $(MPITEST_CFLAGS) \
+		-o $@ $(top_srcdir)/$(@:.mpich=.c) $(top_srcdir)/tests/mpi/values.c -lm
+tests/mpi/results.openmpi tests/mpi/native.openmpi tests/mpi/huge.openmpi:
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(OPENMPI_CC) $(MPITEST_CFLAGS) \
+		-o $@ $(top_srcdir)/$(@:.openmpi=.c) $(top_srcdir)/tests/mpi/values.c -lm
+
+# MPI_IN_PLACE has another type than a buffer, which newer gfortrans refuse in mpif.h programs
+MPITEST_FFLAGS = -O1 -std=legacy -w
+SUFFIXES += .f .f90
+.f.mpich:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(MPICH_FC) $(MPITEST_FFLAGS) -o $@ $<
+.f90.mpich:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(MPICH_FC) $(MPITEST_FFLAGS) -o $@ $<
+.f.openmpi:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(OPENMPI_FC) $(MPITEST_FFLAGS) -o $@ $<
+.f90.openmpi:
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(OPENMPI_FC) $(MPITEST_FFLAGS) -o $@ $<
+
+# a profiling tool to preload before and after Nezha
+tests/mpi/tool.mpich.so: tests/mpi/tool.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(MPICH_CC) $(MPITEST_CFLAGS) -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/mpi/tool.c
+tests/mpi/tool.openmpi.so: tests/mpi/tool.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(OPENMPI_CC) $(MPITEST_CFLAGS) -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/mpi/tool.c
+
+mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
+mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so
+mpitest_mpich_fortran = $(mpitest_fortran:=.mpich)
+mpitest_openmpi_fortran = $(mpitest_fortran:=.openmpi)
+if HAVE_MPICH_CC
+check_DATA += $(mpitest_mpich)
+endif
+if HAVE_MPICH_FC
+check_DATA += $(mpitest_mpich_fortran)
+endif
+if HAVE_OPENMPI_CC
+check_DATA += $(mpitest_openmpi)
+endif
+if HAVE_OPENMPI_FC
+check_DATA += $(mpitest_openmpi_fortran)
+endif
+CLEANFILES += $(mpitest_mpich) $(mpitest_openmpi) $(mpitest_mpich_fortran) $(mpitest_openmpi_fortran)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads what NEZHA_REPORT=FILE wrote.  report.py FILE WHAT prints one number:
+
+    rails            calls that went to the rails
+    native [WHY]     calls that the MPI library did (for this reason only)
+    used             rails that carried bytes
+    failures         paths lost;  returns: paths regained
+"""
+import json
+import sys
+
+
+def rows(report):
+    for comm in report["communicators"]:
+        yield from comm["sizes"]
+    yield from report["closed"]["sizes"]
+    yield from report["other"]
+
+
+def count(report, what, why=None):
+    if what == "rails":
+        return sum(r["calls"] for r in rows(report) if r["path"] != "native")
+    if what == "native":
+        return sum(r["calls"] for r in rows(report) if r["path"] == "native" and why in (None, r["why"]))
+    if what == "used":
+        return sum(1 for rail in report["rails"] if rail["bytes"] > 0)
+    if what in ("failures", "returns"):
+        return sum(rail[what] for rail in report["rails"])
+    sys.exit(f"report.py: {what!r} is none of rails, native, used, failures, returns")
+
+
+if len(sys.argv) < 3:
+    sys.exit(__doc__)
+try:
+    with open(sys.argv[1], encoding="utf-8") as file:
+        print(count(json.load(file), *sys.argv[2:4]))
+except (OSError, ValueError, KeyError) as error:
+    sys.exit(f"report.py: {sys.argv[1]}: {error!r}")

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The estimator, fed by a simulated path: a shaper with a burst of 16 KiB, a round trip of 100 us. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "rails/clock.h"
+#include "rails/estimator.h"
+
+#define STEP (20 * NEZHA_USEC)
+#define MBIT 125000.0
+
+struct path {
+	struct nezha_estimator estimator;
+	double rate;                  /* bytes per second, the truth */
+	double tokens, acked;
+	uint64_t now, looked;
+	uint64_t written, shut;
+	uint64_t look_every;          /* ns */
+	bool stalled;                 /* nothing passes */
+};
+
+static void begin(struct path *path, double rate, double seed)
+{
+	*path = (struct path){ .rate = rate, .now = NEZHA_SEC, .look_every = 200 * NEZHA_USEC, .tokens = 16384 };
+	nezha_estimator_init(&path->estimator, seed);
+}
+
+static void look(struct path *path)
+{
+	double unacked = (double)path->written - path->acked;
+	struct nezha_path_sample sample = {
+		.time = path->now, .written = path->written, .acked = (uint64_t)path->acked,
+		.shut = path->shut, .rtt = 100, .in_flight = unacked > 0,
+	};
+
+	path->looked = path->now;
+	nezha_estimator_sample(&path->estimator, &sample);
+	assert_true(isfinite(path->estimator.rate) && path->estimator.rate > 0);
+}
+
+/* Lets `time` ns pass; looks now and then. */
+static void pass(struct path *path, uint64_t time)
+{
+	for (uint64_t end = path->now + time; path->now < end; path->now += STEP) {
+		path->tokens = fmin(path->tokens + path->rate * STEP / NEZHA_SEC, fmax(16384, path->rate * STEP / NEZHA_SEC));
+		if (!path->stalled) {
+			double can = fmin((double)path->written - path->acked, path->tokens);
+
+			path->acked += can;
+			path->tokens -= can;
+		}
+		if (path->now - path->looked >= path->look_every)
+			look(path);
+	}
+}
+
+static void write_bytes(struct path *path, uint64_t bytes)
+{
+	look(path);
+	path->written += bytes;
+}
+
+/* Keeps the path backlogged while `bytes` pass. */
+static void stream(struct path *path, uint64_t bytes)
+{
+	while (bytes) {
+		uint64_t piece = bytes < 16384 ? bytes : 16384;
+
+		while ((double)path->written - path->acked > fmax(131072, path->rate / 500))
+			pass(path, 100 * NEZHA_USEC);
+		write_bytes(path, piece);
+		bytes -= piece;
+	}
+	for (int i = 0; i < 100000 && (double)path->written - path->acked >= 1; i++)
+		pass(path, 100 * NEZHA_USEC);
+	path->acked = (double)path->written;
+	pass(path, NEZHA_MSEC);
+}
+
+static void assert_near(const struct path *path, double part)
+{
+	double off = path->estimator.rate / path->rate - 1;
+
+	if (fabs(off) > part)
+		fail_msg("the estimate is %.1f Mbit, the truth %.1f", path->estimator.rate / MBIT, path->rate / MBIT);
+}
+
+static void test_seed_is_corrected(void **state)
+{
+	const double truth[] = { 5, 100, 500, 900, 8000 };
+	struct path path;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof truth / sizeof truth[0]; i++) {
+		begin(&path, truth[i] * MBIT, 10000 * MBIT);
+		stream(&path, (uint64_t)(truth[i] * MBIT * 0.04) + 131072);
+		assert_near(&path, 0.15);
+	}
+}
+
+static void test_steps_while_busy(void **state)
+{
+	const double to[] = { 50, 200, 900 };
+	struct path path;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof to / sizeof to[0]; i++) {
+		begin(&path, 450 * MBIT, 450 * MBIT);
+		stream(&path, 4 << 20);
+		assert_near(&path, 0.05);
+		path.rate = to[i] * MBIT;
+		stream(&path, (uint64_t)(path.rate * 0.06));   /* five calls of 12 ms */
+		assert_near(&path, 0.12);
+	}
+}
+
+/* The rail became nine times faster, but its share keeps it starved, with bursts of 96 KiB only: that raises a doubt,
+ * and the probe that the link then sends settles it. */
+static void test_doubts_when_starved(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 100 * MBIT, 100 * MBIT);
+	stream(&path, 1 << 20);
+	assert_false(path.estimator.doubt);
+	path.rate = 900 * MBIT;
+	for (int i = 0; i < 4; i++) {
+		stream(&path, 98304);
+		pass(&path, 3 * NEZHA_MSEC);
+	}
+	assert_true(path.estimator.doubt);
+	for (int i = 0; i < 4; i++)
+		stream(&path, 2 << 20);
+	assert_near(&path, 0.15);
+	assert_false(path.estimator.doubt);
+}
+
+/* Acknowledgements that come late by up to 2 ms make short busy periods look slow; that must not lower the rate. */
+static void test_late_acknowledgements(void **state)
+{
+	unsigned seed = 3;
+	struct path path;
+	uint64_t late;
+
+	(void)state;
+	begin(&path, 500 * MBIT, 500 * MBIT);
+	stream(&path, 4 << 20);
+	for (int i = 0; i < 500; i++) {
+		write_bytes(&path, 65536);
+		late = (unsigned)rand_r(&seed) % 2000 * NEZHA_USEC;
+		path.stalled = true;
+		pass(&path, late);
+		path.stalled = false;
+		path.acked = fmin((double)path.written, path.acked + path.rate * (double)late / NEZHA_SEC);
+		pass(&path, 2 * NEZHA_MSEC);
+	}
+	assert_near(&path, 0.2);
+}
+
+/* Single blocks that fit the free burst must not be taken for speed, nor their waiting for slowness. */
+static void test_deaf_to_bursts_and_starvation(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 100 * MBIT, 100 * MBIT);
+	stream(&path, 1 << 20);
+	for (int i = 0; i < 200; i++) {
+		stream(&path, 16384);
+		pass(&path, 5 * NEZHA_MSEC);
+	}
+	assert_near(&path, 0.1);
+}
+
+static void test_deaf_to_a_stall(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 400 * MBIT, 400 * MBIT);
+	stream(&path, 4 << 20);
+	write_bytes(&path, 1 << 20);
+	pass(&path, 2 * NEZHA_MSEC);
+	path.stalled = true;
+	pass(&path, 45 * NEZHA_MSEC);
+	path.stalled = false;
+	stream(&path, 4 << 20);
+	assert_near(&path, 0.1);
+}
+
+static void test_deaf_to_a_shut_window(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 400 * MBIT, 400 * MBIT);
+	stream(&path, 4 << 20);
+	path.stalled = true;              /* the receiver does not read */
+	write_bytes(&path, 1 << 20);
+	for (int i = 0; i < 2000; i++) {
+		path.shut += 1000;
+		pass(&path, NEZHA_MSEC);
+	}
+	path.stalled = false;
+	path.shut += 1000;
+	pass(&path, NEZHA_MSEC);
+	assert_near(&path, 0.1);
+}
+
+static void test_restart_keeps_the_rate(void **state)
+{
+	struct path path;
+	double before;
+
+	(void)state;
+	begin(&path, 400 * MBIT, 1000 * MBIT);
+	stream(&path, 4 << 20);
+	before = path.estimator.rate;
+	nezha_estimator_restart(&path.estimator);
+	assert_true(path.estimator.rate == before);
+	path.written = 0;
+	path.acked = 0;
+	path.rate = 100 * MBIT;
+	stream(&path, 1 << 20);
+	assert_near(&path, 0.15);
+}
+
+/* Looks that come late and in lumps, as on a host with more ranks than cores. */
+static void test_lumpy_looks(void **state)
+{
+	unsigned seed = 7;
+	struct path path;
+
+	(void)state;
+	begin(&path, 500 * MBIT, 10000 * MBIT);
+	for (int i = 0; i < 50; i++) {
+		path.look_every = (100 + (unsigned)rand_r(&seed) % 2000) * NEZHA_USEC;
+		stream(&path, 1 << 19);
+	}
+	assert_near(&path, 0.15);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_seed_is_corrected),
+		cmocka_unit_test(test_steps_while_busy),
+		cmocka_unit_test(test_doubts_when_starved),
+		cmocka_unit_test(test_late_acknowledgements),
+		cmocka_unit_test(test_deaf_to_bursts_and_starvation),
+		cmocka_unit_test(test_deaf_to_a_stall),
+		cmocka_unit_test(test_deaf_to_a_shut_window),
+		cmocka_unit_test(test_restart_keeps_the_rate),
+		cmocka_unit_test(test_lumpy_looks),
+	};
+
+	return cmocka_run_group_tests_name("estimator", tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What rank 0 tells all: nodes, bytes on the wire, and the floor below which calls are not looked at. */
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmpi/job.h"
+#include "tuning/status.h"
+
+#define K UINT64_C(1024)
+
+/* Rank 0's job with these variables besides the defaults, one rank on each of the hosts. */
+static void make_job(struct nezha_job *job, const char *tune, const uint64_t *hosts, int ranks)
+{
+	*job = (struct nezha_job){ .rank = 0, .ranks = ranks };
+	unsetenv("NEZHA_TUNE");
+	if (tune)
+		setenv("NEZHA_TUNE", tune, 1);
+	assert_int_equal(nezha_job_read(job), NEZHA_OK);
+	assert_int_equal(nezha_job_place(job, hosts), NEZHA_OK);
+}
+
+static void test_places_ranks_on_nodes(void **state)
+{
+	const uint64_t hosts[] = { 7, UINT64_MAX, 7, 0, 7, UINT64_MAX };
+	struct nezha_job job;
+
+	(void)state;
+	make_job(&job, NULL, hosts, 6);
+	assert_int_equal(job.scale.ranks, 6);
+	assert_int_equal(job.scale.nodes, 3);
+	assert_int_equal(job.scale.ppn, 3);
+	assert_int_equal(job.node[0], job.node[2]);
+	assert_int_equal(job.node[0], job.node[4]);
+	assert_int_equal(job.node[1], job.node[5]);
+	assert_int_not_equal(job.node[0], job.node[1]);
+	assert_int_not_equal(job.node[3], job.node[0]);
+	assert_int_not_equal(job.node[3], job.node[1]);
+	for (int i = 0; i < 6; i++)
+		assert_in_range(job.node[i], 0, 2);
+	nezha_job_free(&job);
+}
+
+static void test_others_get_the_same(void **state)
+{
+	const uint64_t hosts[] = { 5, 5, 3 };
+	struct nezha_job job, other = { .rank = 2, .ranks = 3 };
+	void *bytes;
+	size_t len;
+
+	(void)state;
+	make_job(&job, "alg=ring,min=1M,block=128K", hosts, 3);
+	assert_int_equal(nezha_job_pack(&job, &bytes, &len), NEZHA_OK);
+	unsetenv("NEZHA_TUNE");
+	assert_int_equal(nezha_job_guess(&other), NEZHA_OK);
+	assert_int_equal(nezha_job_unpack(&other, bytes, len), NEZHA_OK);
+	assert_int_equal(other.rank, 2);
+	assert_memory_equal(&other.scale, &job.scale, sizeof(job.scale));
+	assert_memory_equal(other.node, job.node, 3 * sizeof(*job.node));
+	assert_memory_equal(other.key, job.key, sizeof(job.key));
+	assert_string_equal(other.settings.tune, job.settings.tune);
+	for (uint64_t size = 1; size < 8192 * K; size *= 2) {
+		struct nezha_plan a, b;
+
+		nezha_plan_make(job.table, &job.scale, size, &a);
+		nezha_plan_make(other.table, &other.scale, size, &b);
+		assert_memory_equal(&a, &b, sizeof(a));
+		assert_int_equal(a.alg, size >= 1024 * K ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE);
+	}
+	free(bytes);
+	nezha_job_free(&other);
+	nezha_job_free(&job);
+}
+
+static void test_keys_differ(void **state)
+{
+	const uint64_t hosts[] = { 1, 2 };
+	struct nezha_job a, b;
+
+	(void)state;
+	make_job(&a, NULL, hosts, 2);
+	make_job(&b, NULL, hosts, 2);
+	assert_memory_not_equal(a.key, b.key, sizeof(a.key));
+	nezha_job_free(&a);
+	nezha_job_free(&b);
+}
+
+/* Every cut of a packed job, and some bent ones, are refused. */
+static void test_refuses_what_is_not_whole(void **state)
+{
+	const uint64_t hosts[] = { 1, 2 };
+	struct nezha_job job, other = { .rank = 1, .ranks = 2 };
+	unsigned char *bytes;
+	void *packed;
+	size_t len;
+
+	(void)state;
+	make_job(&job, NULL, hosts, 2);
+	assert_int_equal(nezha_job_pack(&job, &packed, &len), NEZHA_OK);
+	assert_int_equal(nezha_job_guess(&other), NEZHA_OK);
+	for (size_t cut = 0; cut < len; cut++) {
+		bytes = malloc(cut + 1);
+		memcpy(bytes, packed, cut);
+		assert_int_equal(nezha_job_unpack(&other, bytes, cut), NEZHA_ERR_PROTOCOL);
+		free(bytes);
+	}
+	other.ranks = 3;
+	assert_int_equal(nezha_job_unpack(&other, packed, len), NEZHA_ERR_PROTOCOL);
+	other.ranks = 2;
+	bytes = packed;
+	bytes[0] ^= 0x80;          /* another length of the settings */
+	assert_int_equal(nezha_job_unpack(&other, packed, len), NEZHA_ERR_PROTOCOL);
+	bytes[0] ^= 0x80;
+	bytes[len - 2] = '?';      /* the table's last bracket */
+	assert_int_equal(nezha_job_unpack(&other, packed, len), NEZHA_ERR_INVALID);
+	free(packed);
+	nezha_job_free(&other);
+	nezha_job_free(&job);
+}
+
+/* No plan of any communicator within the job may be other than native below the floor (which counts
+ * elements of at most 8 bytes). */
+static void check_floor(const struct nezha_job *job, uint64_t floor)
+{
+	for (int ranks = 2; ranks <= job->scale.ranks; ranks++) {
+		for (int nodes = 1; nodes <= job->scale.nodes && nodes <= ranks; nodes++) {
+			for (int ppn = (ranks + nodes - 1) / nodes; ppn <= job->scale.ppn; ppn++) {
+				struct nezha_scale scale = { ranks, nodes, ppn };
+
+				assert_true(nezha_plan_native_below(job->table, &scale) / 8 >= floor - 1 ||
+				            nezha_plan_native_below(job->table, &scale) == UINT64_MAX);
+			}
+		}
+	}
+}
+
+static void test_floor(void **state)
+{
+	const uint64_t apart[] = { 1, 2, 3, 4 }, together[] = { 1, 1, 1, 1 }, pairs[] = { 1, 1, 2, 2 };
+	struct nezha_scale scale = { 4, 4, 1 };
+	struct nezha_job job;
+
+	(void)state;
+	make_job(&job, NULL, apart, 4);
+	assert_int_equal(nezha_job_floor(&job), nezha_plan_native_below(job.table, &scale) / 8);
+	check_floor(&job, nezha_job_floor(&job));
+	nezha_job_free(&job);
+
+	/* On one node nothing goes to the rails: nothing needs to be looked at. */
+	make_job(&job, NULL, together, 4);
+	assert_true(nezha_job_floor(&job) == UINT64_MAX);
+	nezha_job_free(&job);
+
+	/* Two of four ranks may make a communicator with one rank on each node. */
+	make_job(&job, NULL, pairs, 4);
+	assert_int_equal(nezha_job_floor(&job), nezha_plan_native_below(job.table, &scale) / 8);
+	check_floor(&job, nezha_job_floor(&job));
+	nezha_job_free(&job);
+
+	make_job(&job, "alg=ring,min=100,max=200", together, 4);
+	assert_int_equal(nezha_job_floor(&job), 13);      /* 12 elements of 8 bytes are 96, 13 may be 104 */
+	nezha_job_free(&job);
+
+	make_job(&job, "alg=ring", together, 4);
+	assert_int_equal(nezha_job_floor(&job), 1);
+	nezha_job_free(&job);
+}
+
+static void test_errors_of_the_user(void **state)
+{
+	struct nezha_job job = { .rank = 0, .ranks = 2 };
+
+	(void)state;
+	setenv("NEZHA_TUNE", "alg=rung", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	unsetenv("NEZHA_TUNE");
+	setenv("NEZHA_TABLE", "/nonexistent", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	unsetenv("NEZHA_TABLE");
+	setenv("NEZHA_REPORT", "/nonexistent/report", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	unsetenv("NEZHA_REPORT");
+	setenv("NEZHA_RAILS", "10.0.0.0", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	unsetenv("NEZHA_RAILS");
+	setenv("NEZHA_POLICY", "fastest", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	unsetenv("NEZHA_POLICY");
+	assert_int_equal(nezha_job_read(&job), NEZHA_OK);
+	nezha_job_free(&job);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places_ranks_on_nodes),
+		cmocka_unit_test(test_others_get_the_same),
+		cmocka_unit_test(test_keys_differ),
+		cmocka_unit_test(test_refuses_what_is_not_whole),
+		cmocka_unit_test(test_floor),
+		cmocka_unit_test(test_errors_of_the_user),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

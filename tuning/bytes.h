@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Byte counts as people write them. */
+#ifndef NEZHA_TUNING_BYTES_H
+#define NEZHA_TUNING_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Reads "4096", "64K", "1M" or "2G" (powers of 1024, also in lower case) and nothing else: no sign, no blank,
+ * no fraction.  NEZHA_ERR_INVALID for anything else and for what does not fit 64 bits. */
+int nezha_bytes_parse(const char *text, uint64_t *out);
+
+/* Prints the shortest text that nezha_bytes_parse reads back, "64K", into buf (24 bytes suffice). */
+void nezha_bytes_print(uint64_t bytes, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tuning/bytes.h"
+#include "tuning/info.h"
+#include "tuning/rules.h"
+#include "tuning/settings.h"
+#include "tuning/status.h"
+#include "tuning/table.h"
+
+/* ---- which table ---- */
+
+/* The file's bytes, malloc'd; NULL: said why. */
+static char *read_file(const char *path, size_t *len, json_t *json)
+{
+	FILE *f = fopen(path, "re");
+	char *text = f ? malloc(NEZHA_TABLE_BYTES + 1) : NULL;
+
+	if (!text) {
+		nezha_info_problem(json, "the table %s cannot be read: %s", nezha_info_quote(path),
+		                   strerror(errno));
+		if (f)
+			fclose(f);
+		return NULL;
+	}
+	*len = fread(text, 1, NEZHA_TABLE_BYTES + 1, f);
+	if (ferror(f)) {
+		nezha_info_problem(json, "the table %s cannot be read: %s", nezha_info_quote(path),
+		                   strerror(errno));
+		free(text);
+		text = NULL;
+	}
+	fclose(f);
+	return text;
+}
+
+/* The table at `path`, or the built-in one; NULL: said why. */
+static struct nezha_table *load(const char *path, json_t *json)
+{
+	struct nezha_table *table = NULL;
+	char *text, *error = NULL;
+	size_t len;
+
+	if (!*path) {
+		if (nezha_table_builtin(&table) != NEZHA_OK)
+			nezha_info_problem(json, "the built-in rules cannot be made");
+		return table;
+	}
+	text = read_file(path, &len, json);
+	if (!text)
+		return NULL;
+	if (nezha_table_parse(text, len, path, &table, &error) != NEZHA_OK)
+		nezha_info_problem(json, "%s", error ? error : "no memory");
+	free(error);
+	free(text);
+	return table;
+}
+
+static bool override(struct nezha_table *table, const char *tune, json_t *json)
+{
+	char *error = NULL;
+	bool good;
+
+	if (!*tune)
+		return true;
+	good = nezha_table_override(table, tune, &error) == NEZHA_OK;
+	if (!good)
+		nezha_info_problem(json, "%s", error ? error : "no memory");
+	free(error);
+	return good;
+}
+
+/* ---- what it says ---- */
+
+static json_t *describe(const struct nezha_plan *plan)
+{
+	return json_pack("{s:s, s:I, s:s}", "alg", nezha_algorithm_name(plan->alg), "block",
+	                 (json_int_t)plan->block, "reason", nezha_reason_name(plan->reason));
+}
+
+static void show_size(uint64_t bytes, const struct nezha_plan *plan, json_t *list)
+{
+	json_t *object = list ? describe(plan) : NULL;
+	char size[24], text[128];
+
+	if (list) {
+		json_object_set_new(object, "bytes", json_integer((json_int_t)bytes));
+		json_array_append_new(list, object);
+		return;
+	}
+	nezha_bytes_print(bytes, size, sizeof size);
+	nezha_plan_print(plan, text, sizeof text);
+	printf("  %-14s %s\n", size, text);
+}
+
+/* All sizes from `first` to `last`, inclusive; UINT64_MAX: without end. */
+static void show_range(uint64_t first, uint64_t last, const struct nezha_plan *plan, json_t *list)
+{
+	json_t *object = list ? describe(plan) : NULL;
+	char to[24], below[24], text[128], range[48];
+
+	if (list) {
+		json_object_set_new(object, "bytes_min", json_integer((json_int_t)first));
+		json_object_set_new(object, "bytes_max",
+		                    last < UINT64_MAX ? json_integer((json_int_t)last) : json_null());
+		json_array_append_new(list, object);
+		return;
+	}
+	nezha_bytes_print(last, to, sizeof to);
+	nezha_bytes_print(last + 1, below, sizeof below);
+	nezha_plan_print(plan, text, sizeof text);
+	if (last == UINT64_MAX)
+		snprintf(range, sizeof range, "%s", first == 1 ? "all sizes" : "above");
+	else
+		snprintf(range, sizeof range, "%s %s", strlen(below) < strlen(to) ? "below" : "up to",
+		         strlen(below) < strlen(to) ? below : to);
+	printf("  %-14s %s\n", range, text);
+}
+
+static int compare_bytes(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Every size at which some rule begins or ends, in order, malloc'd; a decision can change nowhere else,
+ * but where a vector has too many blocks. */
+static uint64_t *boundaries(const struct nezha_table *table, size_t *count)
+{
+	size_t room = 1;
+	uint64_t *sizes;
+
+	for (size_t g = 0; g < table->group_count; g++)
+		room += 2 * table->groups[g].rule_count;
+	sizes = malloc(room * sizeof *sizes);
+	if (!sizes)
+		return NULL;
+	*count = 0;
+	sizes[(*count)++] = 1;
+	for (size_t g = 0; g < table->group_count; g++)
+		for (size_t r = 0; r < table->groups[g].rule_count; r++) {
+			const struct nezha_rule *rule = &table->groups[g].rules[r];
+
+			if (rule->msg_size_min > 1)
+				sizes[(*count)++] = rule->msg_size_min;
+			if (rule->msg_size_max < UINT64_MAX)
+				sizes[(*count)++] = rule->msg_size_max + 1;
+		}
+	qsort(sizes, *count, sizeof *sizes, compare_bytes);
+	return sizes;
+}
+
+static bool same_plan(const struct nezha_plan *a, const struct nezha_plan *b)
+{
+	return a->alg == b->alg && a->block == b->block && a->reason == b->reason;
+}
+
+static bool show_all_sizes(const struct nezha_table *table, const struct nezha_scale *scale, json_t *list)
+{
+	size_t count;
+	uint64_t *sizes = boundaries(table, &count);
+	struct nezha_plan plan, next;
+	uint64_t first = 1;
+
+	if (!sizes)
+		return false;
+	nezha_plan_make(table, scale, first, &plan);
+	for (size_t i = 1; i < count; i++) {
+		nezha_plan_make(table, scale, sizes[i], &next);
+		if (same_plan(&plan, &next))
+			continue;
+		show_range(first, sizes[i] - 1, &plan, list);
+		first = sizes[i];
+		plan = next;
+	}
+	show_range(first, UINT64_MAX, &plan, list);
+	free(sizes);
+	return true;
+}
+
+static bool show(const struct nezha_table *table, const struct nezha_info_query *query, const char *path,
+                 const char *tune, json_t *json)
+{
+	const struct nezha_scale *scale = &query->scale;
+	json_t *list = json ? json_array() : NULL;
+	struct nezha_plan plan;
+	bool good = true;
+
+	if (json)
+		json_object_set_new(json, "decision",
+		                    json_pack("{s:i, s:i, s:i, s:s?, s:s?, s:o}", "ranks", scale->ranks,
+		                              "nodes", scale->nodes, "ppn", scale->ppn, "table",
+		                              *path ? path : NULL, "tune", *tune ? tune : NULL, "sizes",
+		                              list));
+	else
+		printf("%d rank%s on %d node%s, at most %d on a node; %s%s%s\n", scale->ranks,
+		       scale->ranks > 1 ? "s" : "", scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
+		       *path ? path : "built-in rules", *tune ? ", NEZHA_TUNE=" : "", tune);
+	if (query->all_sizes) {
+		good = show_all_sizes(table, scale, list);
+	} else {
+		nezha_plan_make(table, scale, query->bytes, &plan);
+		show_size(query->bytes, &plan, list);
+	}
+	return good;
+}
+
+bool nezha_info_settings_table(const struct nezha_settings *settings, json_t *json)
+{
+	struct nezha_table *table = load(settings->table, json);
+	bool good = table && override(table, settings->tune, json);
+
+	nezha_table_free(table);
+	return good;
+}
+
+bool nezha_info_table(const struct nezha_info_query *query, json_t *json)
+{
+	struct nezha_settings settings;
+	struct nezha_table *table;
+	char *problems;
+	const char *path;
+	int errors;
+	bool good;
+
+	if (nezha_settings_read(environ, &settings, &problems, &errors) != NEZHA_OK) {
+		nezha_info_problem(json, "no memory");
+		return false;
+	}
+	path = query->table ? query->table : settings.table;
+	table = load(path, json);
+	good = table && override(table, settings.tune, json) && show(table, query, path, settings.tune, json);
+	nezha_table_free(table);
+	nezha_settings_free(&settings);
+	free(problems);
+	return good;
+}

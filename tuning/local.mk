@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libnezha_core_la_SOURCES += \
+	tuning/bytes.c tuning/bytes.h \
+	tuning/grid.c tuning/grid.h \
+	tuning/locate.c tuning/locate.h \
+	tuning/log.c tuning/log.h \
+	tuning/plan.c tuning/plan.h \
+	tuning/rules.h \
+	tuning/settings.c tuning/settings.h \
+	tuning/status.h \
+	tuning/table.c tuning/table.h \
+	tuning/table_builtin.c \
+	tuning/table_override.c \
+	tuning/table_parse.c \
+	tuning/text.h \
+	tuning/types.h
+
+# the report
+libnezha_core_la_SOURCES += \
+	tuning/report.c tuning/report.h tuning/report_data.h \
+	tuning/report_json.c \
+	tuning/report_text.c
+
+# nezha-info; what it does is a library of its own, so that tests can call it.
+noinst_LTLIBRARIES += libnezha_info.la
+libnezha_info_la_SOURCES = \
+	rails/nic_locate.c \
+	tuning/elf.c tuning/elf.h \
+	tuning/info.h \
+	tuning/info_check.c tuning/info_host.c tuning/info_table.c \
+	tuning/intercept.c tuning/intercept.h
+libnezha_info_la_CPPFLAGS = $(AM_CPPFLAGS) -DNEZHA_SANITIZE_CFLAGS='"$(SANITIZE_CFLAGS)"'
+libnezha_info_la_LIBADD = libnezha_core.la $(HWLOC_LIBS)
+
+bin_PROGRAMS += nezha-info
+nezha_info_SOURCES = tuning/nezha-info.c
+nezha_info_LDADD = libnezha_info.la
+
+dist_pkgdata_DATA += tuning/table.schema.json

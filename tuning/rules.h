@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What a table holds, for those that make it (table.c) and look things up in it (plan.c). */
+#ifndef NEZHA_TUNING_RULES_H
+#define NEZHA_TUNING_RULES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuning/plan.h"
+
+/* Bounds on what a table file may ask for; a lookup goes through groups and rules in order. */
+#define NEZHA_TABLE_BYTES  (1u << 20)
+#define NEZHA_TABLE_GROUPS 128
+#define NEZHA_TABLE_RULES  128         /* of one group */
+#define NEZHA_TABLE_TEXT   256         /* bytes of a header field */
+#define NEZHA_BLOCK_DEFAULT (64u << 10)
+
+/* What a table may say about itself: optional, kept and printed, without influence on a plan. */
+#define NEZHA_TABLE_HEADERS(X) X(mpi) X(host) X(topology) X(rails) X(date) X(comment)
+
+enum nezha_table_header {
+#define X(name) NEZHA_TABLE_HEADER_##name,
+	NEZHA_TABLE_HEADERS(X)
+#undef X
+	NEZHA_TABLE_HEADER_COUNT
+};
+
+struct nezha_rule {
+	uint64_t msg_size_min, msg_size_max;   /* bytes, inclusive; UINT64_MAX: no bound */
+	enum nezha_algorithm alg;
+	enum nezha_reason reason;              /* _RULE, or for native also _SMALL, _ONE_NODE, _SHARED_NODE */
+	uint32_t block;                        /* bytes; 0 if native */
+};
+
+struct nezha_rule_group {
+	int comm_size_min, comm_size_max;      /* inclusive; INT_MAX: no bound; so the others */
+	int nodes_min, nodes_max;
+	int ppn_min, ppn_max;
+	size_t rule_count;
+	struct nezha_rule *rules;              /* owned */
+};
+
+struct nezha_table {
+	char *header[NEZHA_TABLE_HEADER_COUNT];  /* owned; NULL: not given */
+	size_t group_count;
+	struct nezha_rule_group *groups;       /* owned */
+};
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The settings that a user can give (environment NEZHA_*).  The one list below gives the struct,
+ * the parser, nezha-info's help and the manual page. */
+#ifndef NEZHA_TUNING_SETTINGS_H
+#define NEZHA_TUNING_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tuning/log.h"
+
+enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLICE };
+
+/* X(field, NAME, kind, default text, what values are allowed, what it does)
+ * kinds: bool (0|1|on|off|yes|no|true|false), text, policy, level, seconds (decimal, 0.1 .. 3600) */
+#define NEZHA_SETTINGS(X) \
+	X(enable,       ENABLE,       bool,    "1",    "0 or 1", \
+	  "0 hands every call to the MPI library") \
+	X(rails,        RAILS,        text,    "auto", \
+	  "auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas", \
+	  "which networks are rails") \
+	X(table,        TABLE,        text,    "",     "the path of a tuning table", \
+	  "the tuning table that rank 0 reads; built-in rules without it") \
+	X(tune,         TUNE,         text,    "", \
+	  "alg=ring|native[,block=BYTES][,min=BYTES][,max=BYTES]", \
+	  "one rule that goes before the table's") \
+	X(policy,       POLICY,       policy,  "ecf",  "ecf, static or slice", \
+	  "how a link picks a rail for the next block") \
+	X(open_timeout, OPEN_TIMEOUT, seconds, "10",   "seconds, 0.1 to 3600", \
+	  "how long MPI_Init waits for ranks without Nezha, and a new communicator for its connections") \
+	X(report,       REPORT,       text,    "0",    "0, 1, or the name of a file that gets JSON", \
+	  "a report of what was done, at the end") \
+	X(log,          LOG,          level,   "warn", "error, warn, info or debug", \
+	  "how much is logged") \
+	X(log_file,     LOG_FILE,     text,    "",     "the name of a file; %r in it stands for the rank", \
+	  "where the log goes instead of standard error")
+
+struct nezha_settings {
+#define NEZHA_SETTING_C_bool bool
+#define NEZHA_SETTING_C_text char *
+#define NEZHA_SETTING_C_policy enum nezha_policy_kind
+#define NEZHA_SETTING_C_level enum nezha_log_level
+#define NEZHA_SETTING_C_seconds double
+#define X(field, NAME, kind, def, allowed, help) NEZHA_SETTING_C_##kind field;
+	NEZHA_SETTINGS(X)
+#undef X
+};
+
+/* Reads NEZHA_* out of `environ_block` (like environ: "NAME=VALUE" strings, NULL at the end).  An empty value
+ * is as good as none; a malformed value keeps the default; an unknown NEZHA_* name is ignored; each such
+ * thing is one line in *problems (malloc'd, lines end in '\n', names the value and what is allowed, an
+ * unknown name with the nearest known one; "" if none; the caller frees it).  The caller logs it, once per
+ * job.  *errors is how many of the problems are malformed values (unknown names are warnings only).  Returns
+ * NEZHA_OK or NEZHA_ERR_NOMEM. */
+int nezha_settings_read(char *const *environ_block, struct nezha_settings *out, char **problems, int *errors);
+
+/* Frees what nezha_settings_read allocated inside. */
+void nezha_settings_free(struct nezha_settings *settings);
+
+/* All settings as "NEZHA_A=x\nNEZHA_B=y\n" (malloc'd, the caller frees; NULL: no memory) and back: rank
+ * 0's are sent to all ranks, so that they agree whatever the launcher forwarded.  _unpack takes `len`
+ * bytes that need no NUL at the end, treats them as untrusted and returns NEZHA_ERR_INVALID (logged) for
+ * anything malformed, unknown, missing or given twice.  Neither depends on the locale. */
+char *nezha_settings_pack(const struct nezha_settings *settings);
+int nezha_settings_unpack(const char *text, size_t len, struct nezha_settings *out);
+
+/* Documentation of one setting; NULL past the last. */
+struct nezha_setting_doc {
+	const char *name, *def, *allowed, *help;
+};
+const struct nezha_setting_doc *nezha_setting_doc(size_t index);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * NEZHA_TUNE: one rule before all others. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuning/bytes.h"
+#include "tuning/grid.h"
+#include "tuning/rules.h"
+#include "tuning/status.h"
+#include "tuning/table.h"
+#include "tuning/text.h"
+
+#define SHOWN_MAX 40   /* bytes of a wrong value in a message */
+
+struct word {
+	const char *text;
+	size_t len;
+};
+
+static bool is(struct word word, const char *text)
+{
+	return strlen(text) == word.len && !memcmp(word.text, text, word.len);
+}
+
+static int refuse(struct word word, const char *allowed, char **error)
+{
+	int len = (int)(word.len < SHOWN_MAX ? word.len : SHOWN_MAX);
+
+	if (asprintf(error, "NEZHA_TUNE: \"%.*s\": allowed is %s", len, word.text, allowed) < 0)
+		return NEZHA_ERR_NOMEM;
+	nezha_text_clean(*error, strlen(*error));
+	return NEZHA_ERR_INVALID;
+}
+
+static bool to_bytes(struct word value, uint64_t *out)
+{
+	char text[32];
+
+	if (value.len >= sizeof text)
+		return false;
+	memcpy(text, value.text, value.len);
+	text[value.len] = '\0';
+	return nezha_bytes_parse(text, out) == NEZHA_OK;
+}
+
+static int read_alg(struct word whole, struct word value, struct nezha_rule *rule, char **error)
+{
+	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++)
+		if (is(value, nezha_algorithm_name((enum nezha_algorithm)alg))) {
+			rule->alg = (enum nezha_algorithm)alg;
+			return NEZHA_OK;
+		}
+	return refuse(whole, "alg=native or alg=ring", error);
+}
+
+static int read_block(struct word whole, struct word value, struct nezha_rule *rule, char **error)
+{
+	uint64_t bytes;
+
+	if (!to_bytes(value, &bytes) || !nezha_block_fits(bytes))
+		return refuse(whole, "block= a multiple of 4K from 4K to 4M", error);
+	rule->block = (uint32_t)bytes;
+	return NEZHA_OK;
+}
+
+static int read_min(struct word whole, struct word value, struct nezha_rule *rule, char **error)
+{
+	if (!to_bytes(value, &rule->msg_size_min))
+		return refuse(whole, "min= a number of bytes, such as 65536, 64K or 1M", error);
+	return NEZHA_OK;
+}
+
+static int read_max(struct word whole, struct word value, struct nezha_rule *rule, char **error)
+{
+	if (is(value, "inf"))
+		rule->msg_size_max = UINT64_MAX;
+	else if (!to_bytes(value, &rule->msg_size_max))
+		return refuse(whole, "max= a number of bytes, such as 65536, 64K or 1M, or inf", error);
+	return NEZHA_OK;
+}
+
+static const struct {
+	const char *key;
+	int (*read)(struct word whole, struct word value, struct nezha_rule *rule, char **error);
+} keys[] = {
+	{ "alg", read_alg }, { "block", read_block }, { "min", read_min }, { "max", read_max },
+};
+#define KEY_COUNT (sizeof keys / sizeof *keys)
+
+/* One "key=value"; bit k of *seen: keys[k] was there. */
+static int read_word(struct word word, struct nezha_rule *rule, unsigned *seen, char **error)
+{
+	const char *equals = memchr(word.text, '=', word.len);
+	struct word key = { word.text, equals ? (size_t)(equals - word.text) : word.len }, value;
+
+	for (size_t k = 0; equals && k < KEY_COUNT; k++) {
+		if (!is(key, keys[k].key))
+			continue;
+		if (*seen & 1u << k)
+			return refuse(word, "each of alg, block, min and max once", error);
+		*seen |= 1u << k;
+		value = (struct word){ equals + 1, word.len - key.len - 1 };
+		return keys[k].read(word, value, rule, error);
+	}
+	return refuse(word, "alg=, block=, min= and max=, separated by commas", error);
+}
+
+static int read_rule(const char *tune, struct nezha_rule *out, char **error)
+{
+	struct nezha_rule rule = { .msg_size_max = UINT64_MAX, .reason = NEZHA_REASON_RULE };
+	struct word whole = { tune, strlen(tune) };
+	unsigned seen = 0;
+
+	for (const char *at = tune;; at++) {
+		struct word word = { at, strcspn(at, ",") };
+		int status = read_word(word, &rule, &seen, error);
+
+		if (status != NEZHA_OK)
+			return status;
+		at += word.len;
+		if (!*at)
+			break;
+	}
+	if (!(seen & 1))
+		return refuse(whole, "alg=native or alg=ring in it", error);
+	if (rule.alg == NEZHA_ALG_NATIVE && rule.block)
+		return refuse(whole, "block= with alg=ring only", error);
+	if (rule.msg_size_min > rule.msg_size_max)
+		return refuse(whole, "a min= that is not more than max=", error);
+	if (rule.alg != NEZHA_ALG_NATIVE && !rule.block)
+		rule.block = NEZHA_BLOCK_DEFAULT;
+	*out = rule;
+	return NEZHA_OK;
+}
+
+/* rules, with one more in front: a new array. */
+static struct nezha_rule *with_first(const struct nezha_rule *first, const struct nezha_rule *rules,
+                                     size_t count)
+{
+	struct nezha_rule *all = malloc((count + 1) * sizeof *all);
+
+	if (!all)
+		return NULL;
+	all[0] = *first;
+	if (count)
+		memcpy(all + 1, rules, count * sizeof *rules);
+	return all;
+}
+
+static int check_room(const struct nezha_table *table, char **error)
+{
+	bool room = table->group_count < NEZHA_TABLE_GROUPS;
+
+	for (size_t i = 0; i < table->group_count; i++)
+		room = room && table->groups[i].rule_count < NEZHA_TABLE_RULES;
+	if (room)
+		return NEZHA_OK;
+	if (asprintf(error,
+	             "NEZHA_TUNE: no room for one more rule: allowed is a table of less than %d groups "
+	             "of less than %d rules",
+	             NEZHA_TABLE_GROUPS, NEZHA_TABLE_RULES) < 0)
+		return NEZHA_ERR_NOMEM;
+	return NEZHA_ERR_INVALID;
+}
+
+int nezha_table_override(struct nezha_table *table, const char *tune, char **error)
+{
+	struct nezha_rule rule;
+	struct nezha_rule_group *groups;
+	size_t count = table->group_count;
+	int status = read_rule(tune, &rule, error);
+
+	if (status == NEZHA_OK)
+		status = check_room(table, error);
+	if (status != NEZHA_OK)
+		return status;
+	groups = calloc(count + 1, sizeof *groups);
+	if (!groups)
+		return NEZHA_ERR_NOMEM;
+	for (size_t i = 0; i <= count; i++) {
+		groups[i] = i < count ? table->groups[i] : (struct nezha_rule_group){
+			.comm_size_min = 1, .comm_size_max = INT_MAX,
+			.nodes_min = 1, .nodes_max = INT_MAX,
+			.ppn_min = 1, .ppn_max = INT_MAX,
+		};
+		groups[i].rules = with_first(&rule, groups[i].rules, groups[i].rule_count);
+		groups[i].rule_count++;
+		if (!groups[i].rules)
+			goto no_memory;
+	}
+	for (size_t i = 0; i < count; i++)
+		free(table->groups[i].rules);
+	free(table->groups);
+	table->groups = groups;
+	table->group_count = count + 1;
+	return NEZHA_OK;
+
+no_memory:
+	for (size_t i = 0; i <= count; i++)
+		free(groups[i].rules);
+	free(groups);
+	return NEZHA_ERR_NOMEM;
+}

@@ -56,10 +56,25 @@ void nezha_deal_expect_less(struct nezha_team *team, uint64_t bytes)
 	team->right->expected -= bytes;
 }
 
+/* Of a call's blocks those go first that have the longest way before them: else, where one link is slower than the others,
+ * blocks that still have to pass it twice wait behind ones that end here.  Other calls are never overtaken. */
+static void enqueue(struct nezha_link *link, struct nezha_tx *tx)
+{
+	int hops = nezha_call_hops_left(&tx->team->call, tx);
+	struct nezha_tx *before = TAILQ_LAST(&link->queue, nezha_tx_list);
+
+	while (before && before->team == tx->team && nezha_call_hops_left(&tx->team->call, before) < hops)
+		before = TAILQ_PREV(before, nezha_tx_list, entry);
+	if (before)
+		TAILQ_INSERT_AFTER(&link->queue, before, tx, entry);
+	else
+		TAILQ_INSERT_HEAD(&link->queue, tx, entry);
+}
+
 void nezha_deal_block(struct nezha_link *link, struct nezha_tx *tx)
 {
 	tx->where = NEZHA_TX_QUEUED;
-	TAILQ_INSERT_TAIL(&link->queue, tx, entry);
+	enqueue(link, tx);
 	link->queued += tx->length;
 	if (!tx->counted) {
 		tx->counted = true;

@@ -10,7 +10,9 @@
 #include "tuning/log.h"
 #include "tuning/status.h"
 
-#define ACK_EVERY (128u << 10) /* bytes: what a lost connection may have to send again although it had arrived */
+/* A lost connection has to send again, although it had arrived, what came in since the last acknowledgement. */
+#define ACK_EVERY (128u << 10) /* bytes, */
+#define ACK_PAUSE (4 * NEZHA_MSEC) /* but not more often on a fast path: each one wakes the sender up */
 #define RECEIVE_TURNS 16     /* so that one path does not keep the others waiting */
 
 /* ---- making and ending ---- */
@@ -141,10 +143,15 @@ void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, int fd, const st
 static void acknowledge(struct nezha_inpath *inpath)
 {
 	struct nezha_wire ack = nezha_wire_make(NEZHA_WIRE_ACK, inpath->taken, 0);
+	uint64_t now;
 
 	if (!inpath->up || inpath->taken - inpath->told < ACK_EVERY)
 		return;
+	now = nezha_now();
+	if (now - inpath->told_at < ACK_PAUSE)
+		return;
 	inpath->told = inpath->taken;
+	inpath->told_at = now;
 	if (inpath->ops->reply(inpath, &ack) != NEZHA_OK)
 		nezha_inlink_path_fail(inpath, "a backward record cannot be sent");
 }

@@ -23,6 +23,7 @@ struct nezha_inpath {
 	uint32_t record_have;
 	bool in_payload;
 	uint64_t taken, told;           /* bytes of this connection taken in; of these: acknowledged */
+	uint64_t told_at;               /* ns: when */
 	struct nezha_landing landing;
 	struct nezha_wire replies[NEZHA_REPLIES];
 	uint32_t reply_count, reply_sent; /* records kept; bytes of the first already sent */

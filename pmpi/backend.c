@@ -4,9 +4,9 @@
 #include "pmpi/calls.h"
 #include "pmpi/context.h"
 
-__attribute__((visibility("default"))) nezha_backend_fn nezha_backend_1;
+__attribute__((visibility("default"))) nezha_backend_fn nezha_backend_2;
 
-const struct nezha_backend *nezha_backend_1(const struct nezha_host *host)
+const struct nezha_backend *nezha_backend_2(const struct nezha_host *host)
 {
 	static const struct nezha_backend backend = {
 		.calls = {
@@ -19,6 +19,7 @@ const struct nezha_backend *nezha_backend_1(const struct nezha_host *host)
 			[NEZHA_CALL_Comm_dup_with_info] = nezha_mpi_comm_dup_with_info,
 			[NEZHA_CALL_Pcontrol] = nezha_mpi_pcontrol,
 		},
+		.rail_counters = nezha_mpi_rail_counters,
 	};
 
 	nezha_context.host = host;

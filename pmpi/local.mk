@@ -3,11 +3,13 @@
 
 # What is preloaded: knows no MPI and links none of the rest.
 lib_LTLIBRARIES += libnezha_pmpi.la
+include_HEADERS += pmpi/nezha.h
 libnezha_pmpi_la_SOURCES = \
 	pmpi/entry.h \
 	pmpi/folder.c pmpi/folder.h \
 	pmpi/launcher.c \
 	pmpi/library.c pmpi/library.h \
+	pmpi/nezha.h \
 	pmpi/stub.c
 libnezha_pmpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 
@@ -19,6 +21,7 @@ backend_sources = \
 	pmpi/calls.h \
 	pmpi/comm.c pmpi/comm.h \
 	pmpi/context.h \
+	pmpi/counters.c \
 	pmpi/failure.c pmpi/failure.h \
 	pmpi/finalize.c pmpi/finalize.h \
 	pmpi/handles.c pmpi/handles.h \

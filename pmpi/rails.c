@@ -180,6 +180,12 @@ int nezha_rails_engine(struct nezha_engine **out)
 
 void nezha_rails_end(void)
 {
-	nezha_engine_destroy(nezha_context.engine);
+	struct nezha_engine *engine;
+
+	/* Another thread may be reading the counters: once it lets go of the lock it sees none. */
+	pthread_mutex_lock(&nezha_context.lock);
+	engine = nezha_context.engine;
 	nezha_context.engine = NULL;
+	pthread_mutex_unlock(&nezha_context.lock);
+	nezha_engine_destroy(engine);
 }

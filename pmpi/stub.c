@@ -14,6 +14,7 @@
 #include "pmpi/entry.h"
 #include "pmpi/folder.h"
 #include "pmpi/library.h"
+#include "pmpi/nezha.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define WORDS nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f
@@ -27,6 +28,7 @@ static struct {
 	pthread_once_t resolved, loaded;
 	struct nezha_library library;
 	struct nezha_host host;
+	const struct nezha_backend *backend;    /* NULL: not yet, or never, loaded */
 	nezha_call_fn *tool[NEZHA_CALL_COUNT];  /* who comes after us with MPI_X, NULL: the library */
 	nezha_call_fn *mpi[NEZHA_CALL_COUNT];   /* where MPI_X goes; NULL: not yet resolved */
 	nezha_call_fn *pmpi[NEZHA_CALL_COUNT];  /* where PMPI_X goes */
@@ -146,6 +148,7 @@ static void load(void)
 		complain("the backend is of another version: it lacks ", NEZHA_BACKEND_SYMBOL);
 	for (int i = 0; i < NEZHA_CALL_COUNT; i++)
 		direct(i, backend ? backend->calls[i] : stub.host.native[i]);
+	__atomic_store_n(&stub.backend, backend, __ATOMIC_RELEASE);
 }
 
 static int begin_init(WORDS, nezha_word caller)
@@ -250,4 +253,11 @@ EXPORT int MPI_Pcontrol(WORDS)
 EXPORT int PMPI_Pcontrol(WORDS)
 {
 	return target(&stub.pmpi[NEZHA_CALL_Pcontrol])(a, b, c, d, e, f, HERE);
+}
+
+EXPORT size_t nezha_rail_counters(struct nezha_rail_counter *out, size_t max)
+{
+	const struct nezha_backend *backend = __atomic_load_n(&stub.backend, __ATOMIC_ACQUIRE);
+
+	return backend ? backend->rail_counters(out, max) : 0;
 }

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
-mpitest_single = tests/mpi/comms tests/mpi/late tests/mpi/plain tests/mpi/progress tests/mpi/threads
+mpitest_single = tests/mpi/comms tests/mpi/counters tests/mpi/late tests/mpi/plain tests/mpi/progress \
+	tests/mpi/threads
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
+mpitest_osu = tests/mpi/osu_hooks
 mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
-mpitest_names = $(mpitest_single) $(mpitest_values)
-mpitest_scripts = tests/mpi/comms.test tests/mpi/failover.test tests/mpi/huge.test tests/mpi/interpose.test \
-	tests/mpi/late.test tests/mpi/native.test tests/mpi/partial.test tests/mpi/progress.test \
+mpitest_names = $(mpitest_single) $(mpitest_values) $(mpitest_osu)
+mpitest_scripts = tests/mpi/comms.test tests/mpi/counters.test tests/mpi/failover.test tests/mpi/huge.test \
+	tests/mpi/interpose.test tests/mpi/late.test tests/mpi/native.test tests/mpi/osu.test tests/mpi/osu_real.test \
+	tests/mpi/partial.test tests/mpi/progress.test \
 	tests/mpi/results.test tests/mpi/settings.test tests/mpi/threads.test
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
-	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py \
+	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py \
 	tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
 mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
 $(mpitest_programs): $(mpitest_headers)
+tests/mpi/counters.mpich tests/mpi/counters.openmpi: $(top_srcdir)/pmpi/nezha.h
 
 # these are linked with the made-up values
 mpitest_with_values = $(mpitest_values:=.mpich) $(mpitest_values:=.openmpi)
@@ -28,6 +32,15 @@ tests/mpi/results.mpich tests/mpi/native.mpich tests/mpi/huge.mpich:
 tests/mpi/results.openmpi tests/mpi/native.openmpi tests/mpi/huge.openmpi:
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(OPENMPI_CC) $(MPITEST_CFLAGS) \
 		-o $@ $(top_srcdir)/$(@:.openmpi=.c) $(top_srcdir)/tests/mpi/values.c -lm
+
+# what osu-patches/apply puts into an OSU tree, which finds nezha.h beside it
+mpitest_osu_headers = $(top_srcdir)/osu-patches/osu_nezha.h $(top_srcdir)/pmpi/nezha.h
+tests/mpi/osu_hooks.mpich: tests/mpi/osu_hooks.c $(mpitest_osu_headers)
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(MPICH_CC) $(MPITEST_CFLAGS) -iquote $(top_srcdir)/pmpi \
+		-o $@ $(top_srcdir)/tests/mpi/osu_hooks.c
+tests/mpi/osu_hooks.openmpi: tests/mpi/osu_hooks.c $(mpitest_osu_headers)
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(OPENMPI_CC) $(MPITEST_CFLAGS) -iquote $(top_srcdir)/pmpi \
+		-o $@ $(top_srcdir)/tests/mpi/osu_hooks.c
 
 # MPI_IN_PLACE has another type than a buffer, which newer gfortrans refuse in mpif.h programs
 MPITEST_FFLAGS = -O1 -std=legacy -w

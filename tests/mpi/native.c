@@ -70,7 +70,6 @@ static void types(void)
 	MPI_Datatype three, pair;
 
 	call("BYTE BXOR", in, out, 4 * COUNT, MPI_BYTE, MPI_BXOR, MPI_COMM_WORLD);
-	call("CHAR MAX", in, out, COUNT, MPI_CHAR, MPI_MAX, MPI_COMM_WORLD);
 	call("WCHAR SUM", in, out, COUNT, MPI_WCHAR, MPI_SUM, MPI_COMM_WORLD);
 	call("C_BOOL LOR", in, out, COUNT, MPI_C_BOOL, MPI_LOR, MPI_COMM_WORLD);
 	call("LOGICAL LAND", in, out, COUNT, MPI_LOGICAL, MPI_LAND, MPI_COMM_WORLD);

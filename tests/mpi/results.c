@@ -3,6 +3,7 @@
  * alone): every type and operation, awkward counts, many communicators, with and without MPI_IN_PLACE.
  * Prints digests of the results, which must not depend on rails, policies or the run. */
 #include <getopt.h>
+#include <limits.h>
 
 #include "tests/mpi/common.h"
 #include "tests/mpi/values.h"
@@ -46,6 +47,7 @@ static const struct type types[] = {
 	{ MPI_SHORT, "SHORT", 'i', 2, false },
 	{ MPI_UNSIGNED_SHORT, "UNSIGNED_SHORT", 'u', 2, false },
 	{ MPI_SIGNED_CHAR, "SIGNED_CHAR", 'i', 1, false },
+	{ MPI_CHAR, "CHAR", CHAR_MIN < 0 ? 'i' : 'u', 1, false },
 	{ MPI_UNSIGNED_CHAR, "UNSIGNED_CHAR", 'u', 1, false },
 	{ MPI_LONG_LONG_INT, "LONG_LONG_INT", 'i', 8, false },
 	{ MPI_UNSIGNED_LONG_LONG, "UNSIGNED_LONG_LONG", 'u', 8, false },

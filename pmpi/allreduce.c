@@ -119,7 +119,7 @@ static int run(const struct call *call)
 
 	inside = true;
 	status = nezha_allreduce(call->comm->team, sendbuf, call->recvbuf, (uint64_t)call->count, call->type,
-	                         call->op, call->plan.block);
+	                         call->op, call->plan.block, NULL);
 	inside = false;
 	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(call->handle, status);
 }

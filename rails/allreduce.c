@@ -20,7 +20,7 @@ static bool finished(const struct nezha_team *team)
 {
 	const struct nezha_call *call = &team->call;
 
-	return call->finals == call->grid.blocks && call->done_sent && team->right_done == call->op;
+	return call->finals == nezha_call_blocks(call) && call->done_sent && team->right_done == call->op;
 }
 
 static void tell_done(struct nezha_team *team)
@@ -71,11 +71,11 @@ static bool lost(struct nezha_team *team, uint64_t now)
 }
 
 static int begin(struct nezha_team *team, const struct nezha_grid *grid, nezha_reduce_fn *kernel, uint32_t element,
-                 const void *sendbuf, void *recvbuf, uint32_t shared)
+                 const void *sendbuf, void *recvbuf, uint64_t *note, uint32_t shared)
 {
 	struct nezha_call *call = &team->call;
 	struct nezha_wire grant;
-	int rc = nezha_call_begin(call, grid, kernel, element, sendbuf, recvbuf);
+	int rc = nezha_call_begin(call, grid, kernel, element, sendbuf, recvbuf, note);
 
 	if (rc != NEZHA_OK)
 		return rc;
@@ -118,7 +118,7 @@ static int run(struct nezha_team *team)
 	for (;;) {
 		uint64_t now;
 
-		if (team->call.finals == team->call.grid.blocks && !team->call.done_sent)
+		if (team->call.finals == nezha_call_blocks(&team->call) && !team->call.done_sent)
 			tell_done(team);
 		if (finished(team))
 			return NEZHA_OK;
@@ -134,7 +134,8 @@ static int run(struct nezha_team *team)
 }
 
 int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                           enum nezha_type type, enum nezha_op op, uint32_t block, uint32_t shared)
+                           enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note,
+                           uint32_t shared)
 {
 	uint32_t element = (uint32_t)nezha_type_size(type);
 	struct nezha_grid grid;
@@ -145,7 +146,7 @@ int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *r
 	if (team->broken)
 		return NEZHA_ERR_PROTOCOL;
 	pthread_mutex_lock(&team->engine->lock);
-	rc = begin(team, &grid, nezha_reduce_kernel(type, op), element, sendbuf, recvbuf,
+	rc = begin(team, &grid, nezha_reduce_kernel(type, op), element, sendbuf, recvbuf, note,
 	           shared < grid.blocks ? shared : grid.blocks);
 	if (team->call.active) {
 		if (rc == NEZHA_OK)
@@ -159,7 +160,7 @@ int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *r
 }
 
 int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                    enum nezha_type type, enum nezha_op op, uint32_t block)
+                    enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note)
 {
-	return nezha_allreduce_shared(team, sendbuf, recvbuf, count, type, op, block, 0);
+	return nezha_allreduce_shared(team, sendbuf, recvbuf, count, type, op, block, note, 0);
 }

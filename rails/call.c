@@ -66,27 +66,54 @@ void nezha_call_free(struct nezha_call *call)
 }
 
 int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, nezha_reduce_fn *kernel,
-                     uint32_t element, const void *sendbuf, void *recvbuf)
+                     uint32_t element, const void *sendbuf, void *recvbuf, uint64_t *note)
 {
-	if (grid->blocks > call->room && make_room(call, grid->blocks) != NEZHA_OK)
+	uint32_t blocks = grid->blocks + !!note;
+
+	if (blocks > call->room && make_room(call, blocks) != NEZHA_OK)
 		return NEZHA_ERR_NOMEM;
 	call->grid = *grid;
 	call->kernel = kernel;
 	call->element = element;
 	call->sendbuf = sendbuf;
 	call->recvbuf = recvbuf;
+	call->note = note;
+	if (note)
+		memcpy(call->note_own, note, sizeof call->note_own);
 	call->finals = 0;
 	call->done_sent = false;
-	memset(call->state, 0, grid->blocks);
-	memset(call->folded, 0, grid->blocks * sizeof *call->folded);
-	for (uint32_t i = 0; i < 2 * grid->blocks; i++)
+	memset(call->state, 0, blocks);
+	memset(call->folded, 0, blocks * sizeof *call->folded);
+	for (uint32_t i = 0; i < 2 * blocks; i++)
 		call->tx[i] = (struct nezha_tx){
 			.team = call->team,
 			.block = i / 2,
-			.length = nezha_grid_length(grid, i / 2),
+			.length = nezha_call_length(call, i / 2),
 			.kind = i % 2 ? NEZHA_WIRE_FINAL : NEZHA_WIRE_PARTIAL,
 		};
 	return NEZHA_OK;
+}
+
+uint32_t nezha_call_length(const struct nezha_call *call, uint32_t b)
+{
+	return nezha_call_is_note(call, b) ? sizeof call->note_own : nezha_grid_length(&call->grid, b);
+}
+
+uint32_t nezha_call_element(const struct nezha_call *call, uint32_t b)
+{
+	return nezha_call_is_note(call, b) ? sizeof call->note_own[0] : call->element;
+}
+
+char *nezha_call_place(const struct nezha_call *call, uint32_t b)
+{
+	return nezha_call_is_note(call, b) ? (char *)call->note : call->recvbuf + nezha_grid_offset(&call->grid, b);
+}
+
+/* Where this rank's contribution to it lies. */
+static const char *contribution(const struct nezha_call *call, uint32_t b)
+{
+	return nezha_call_is_note(call, b) ? (const char *)call->note_own
+	       : call->sendbuf + nezha_grid_offset(&call->grid, b);
 }
 
 static void send_block(struct nezha_call *call, uint32_t b, enum nezha_wire_kind kind, uint32_t origin)
@@ -101,6 +128,9 @@ static void send_block(struct nezha_call *call, uint32_t b, enum nezha_wire_kind
 
 void nezha_call_start(struct nezha_call *call)
 {
+	/* The note goes first: it must not be what the end of a call waits for. */
+	if (call->note && starts_here(call, call->grid.blocks))
+		send_block(call, call->grid.blocks, NEZHA_WIRE_PARTIAL, 0);
 	for (uint32_t b = 0; b < call->grid.blocks; b++)
 		if (starts_here(call, b) && !(call->state[b] & NEZHA_BLOCK_ON_RAIL))
 			send_block(call, b, NEZHA_WIRE_PARTIAL, 0);
@@ -110,22 +140,22 @@ uint64_t nezha_call_bytes(const struct nezha_call *call)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t b = 0; b < call->grid.blocks; b++) {
+	for (uint32_t b = 0; b < nezha_call_blocks(call); b++) {
 		if (call->state[b] & NEZHA_BLOCK_ON_RAIL)
 			continue;
 		if (owner(call, b) != call->team->rank)
-			bytes += nezha_grid_length(&call->grid, b);
+			bytes += nezha_call_length(call, b);
 		if (!right_is(call, (uint32_t)owner(call, b)))
-			bytes += nezha_grid_length(&call->grid, b);
+			bytes += nezha_call_length(call, b);
 	}
 	return bytes;
 }
 
 void nezha_call_fold(struct nezha_call *call, uint32_t b, uint32_t from, const void *partial, uint32_t n)
 {
-	uint64_t at = nezha_grid_offset(&call->grid, b) + from;
+	nezha_reduce_fn *kernel = nezha_call_is_note(call, b) ? nezha_reduce_kernel(NEZHA_UINT64, NEZHA_MIN) : call->kernel;
 
-	call->kernel(call->recvbuf + at, partial, call->sendbuf + at, n / call->element);
+	kernel(nezha_call_place(call, b) + from, partial, contribution(call, b) + from, n / nezha_call_element(call, b));
 }
 
 static void became_final(struct nezha_call *call, uint32_t b)
@@ -217,7 +247,7 @@ const char *nezha_call_tx_payload(const struct nezha_call *call, const struct ne
 {
 	bool own = tx->kind == NEZHA_WIRE_PARTIAL && starts_here(call, tx->block);
 
-	return (own ? call->sendbuf : call->recvbuf) + nezha_grid_offset(&call->grid, tx->block);
+	return own ? contribution(call, tx->block) : nezha_call_place(call, tx->block);
 }
 
 int nezha_call_hops_left(const struct nezha_call *call, const struct nezha_tx *tx)

@@ -13,6 +13,7 @@
 
 #include "rails/reduce.h"
 #include "tuning/grid.h"
+#include "tuning/model.h"
 
 struct nezha_team;
 struct nezha_collective_ops;
@@ -52,9 +53,11 @@ struct nezha_call {
 	uint32_t op;              /* sequence number within the team */
 	struct nezha_grid grid;
 	nezha_reduce_fn *kernel;
-	uint32_t element;         /* bytes */
+	uint32_t element;         /* bytes, of the vector */
 	const char *sendbuf;
 	char *recvbuf;
+	uint64_t *note;           /* NULL: none; else one more block after the grid's, folded with MIN */
+	uint64_t note_own[NEZHA_NOTE_VALUES];  /* what this rank contributes to it */
 	uint32_t finals;          /* blocks that are FINAL */
 	bool done_sent;           /* the left neighbour was told so */
 	uint32_t room;            /* blocks that the arrays below are made for */
@@ -63,9 +66,26 @@ struct nezha_call {
 	struct nezha_tx *tx;      /* two per block: [2b] partial, [2b+1] final */
 };
 
-/* Prepares for a call; allocates only if it has more blocks than any before.  NEZHA_ERR_NOMEM. */
+/* Prepares for a call; allocates only if it has more blocks than any before.  note: NEZHA_NOTE_VALUES numbers of which
+ * each becomes the least of all ranks, or NULL, as on the other ranks.  NEZHA_ERR_NOMEM. */
 int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, nezha_reduce_fn *kernel,
-                     uint32_t element, const void *sendbuf, void *recvbuf);
+                     uint32_t element, const void *sendbuf, void *recvbuf, uint64_t *note);
+
+/* How many blocks go around, the note included. */
+static inline uint32_t nezha_call_blocks(const struct nezha_call *call)
+{
+	return call->grid.blocks + !!call->note;
+}
+
+static inline bool nezha_call_is_note(const struct nezha_call *call, uint32_t b)
+{
+	return b >= call->grid.blocks;
+}
+
+/* Bytes of block b, and of one of its elements; where its result comes to lie. */
+uint32_t nezha_call_length(const struct nezha_call *call, uint32_t b);
+uint32_t nezha_call_element(const struct nezha_call *call, uint32_t b);
+char *nezha_call_place(const struct nezha_call *call, uint32_t b);
 
 /* Sends off the blocks that begin here, all but those that are ON_RAIL. */
 void nezha_call_start(struct nezha_call *call);

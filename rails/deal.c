@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rails/deal.h"
 
+#include <limits.h>
+
 #include "rails/clock.h"
 #include "rails/policy.h"
 
@@ -57,13 +59,20 @@ void nezha_deal_expect_less(struct nezha_team *team, uint64_t bytes)
 }
 
 /* Of a call's blocks those go first that have the longest way before them: else, where one link is slower than the others,
- * blocks that still have to pass it twice wait behind ones that end here.  Other calls are never overtaken. */
+ * blocks that still have to pass it twice wait behind ones that end here.  The note is never what a call waits for. */
+static int urgency(const struct nezha_tx *tx)
+{
+	const struct nezha_call *call = &tx->team->call;
+
+	return nezha_call_is_note(call, tx->block) ? INT_MAX : nezha_call_hops_left(call, tx);
+}
+
+/* Other calls are never overtaken. */
 static void enqueue(struct nezha_link *link, struct nezha_tx *tx)
 {
-	int hops = nezha_call_hops_left(&tx->team->call, tx);
 	struct nezha_tx *before = TAILQ_LAST(&link->queue, nezha_tx_list);
 
-	while (before && before->team == tx->team && nezha_call_hops_left(&tx->team->call, before) < hops)
+	while (before && before->team == tx->team && urgency(before) < urgency(tx))
 		before = TAILQ_PREV(before, nezha_tx_list, entry);
 	if (before)
 		TAILQ_INSERT_AFTER(&link->queue, before, tx, entry);

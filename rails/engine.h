@@ -105,7 +105,8 @@ void nezha_engine_wake(struct nezha_engine *engine);
 
 /* Starts an allreduce whose blocks [0, shared) a collective rail takes; what nezha_allreduce is with shared = 0. */
 int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                           enum nezha_type type, enum nezha_op op, uint32_t block, uint32_t shared);
+                           enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note,
+                           uint32_t shared);
 
 /* Lends the team a collective rail (the team's until it is destroyed). */
 void nezha_team_attach(struct nezha_team *team, const struct nezha_collective_ops *ops, void *rail);

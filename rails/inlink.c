@@ -230,8 +230,7 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 	struct nezha_call *call = &team->call;
 	uint8_t *state;
 
-	if (record->block >= call->grid.blocks ||
-	    record->length != nezha_grid_length(&call->grid, record->block)) {
+	if (record->block >= nezha_call_blocks(call) || record->length != nezha_call_length(call, record->block)) {
 		nezha_error("process %d sent block %u of %u bytes in a call of %u blocks of %u bytes: "
 		            "do all ranks give the same count and type?", inpath->inlink->peer, record->block,
 		            record->length, call->grid.blocks, call->grid.block);
@@ -250,7 +249,7 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 			return NEZHA_OK;
 		*state |= NEZHA_BLOCK_LANDING;
 		inpath->landing.mode = NEZHA_LAND_FINAL;
-		inpath->landing.base = call->recvbuf + nezha_grid_offset(&call->grid, record->block);
+		inpath->landing.base = nezha_call_place(call, record->block);
 	} else {
 		if (*state & (NEZHA_BLOCK_FOLDED | NEZHA_BLOCK_LANDING))
 			return NEZHA_OK;
@@ -303,8 +302,7 @@ static int fold_early(struct nezha_team *team, struct nezha_eager *eager)
 	struct nezha_call *call = &team->call;
 	uint32_t *folded;
 
-	if (eager->block >= call->grid.blocks ||
-	    eager->length != nezha_grid_length(&call->grid, eager->block)) {
+	if (eager->block >= nezha_call_blocks(call) || eager->length != nezha_call_length(call, eager->block)) {
 		nezha_error("process %d sent block %u of %u bytes in a call of %u blocks of %u bytes: "
 		            "do all ranks give the same count and type?", team->left->peer, eager->block,
 		            eager->length, call->grid.blocks, call->grid.block);

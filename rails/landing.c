@@ -46,7 +46,7 @@ static void fold(struct nezha_landing *landing, size_t n)
 	struct nezha_call *call = &landing->team->call;
 	uint32_t *folded = &call->folded[landing->block];
 	uint32_t from = landing->done - landing->carry, have = landing->carry + (uint32_t)n;
-	uint32_t whole = have - have % call->element;
+	uint32_t whole = have - have % nezha_call_element(call, landing->block);
 
 	if (from + whole > *folded) {
 		uint32_t skip = *folded - from;

@@ -90,10 +90,11 @@ void nezha_team_activate(struct nezha_team *team, uint32_t rails);
 int nezha_team_rails_common(const struct nezha_team *team, int *most);
 
 /* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  `block` as of
- * grid.h.  Returns after this rank's part in everyone's recovery is over.  Errors: NEZHA_ERR_NOMEM (before any
+ * grid.h.  note: NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which becomes the least of
+ * all ranks; NULL, on all ranks alike: none.  Returns after this rank's part in everyone's recovery is over.  Errors: NEZHA_ERR_NOMEM (before any
  * byte moved), NEZHA_ERR_UNREACHABLE (all rails to a neighbour lost; the message names them). */
 int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                    enum nezha_type type, enum nezha_op op, uint32_t block);
+                    enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note);
 
 /* Counters of one rail as this process sees it, since the engine's creation. */
 struct nezha_rail_stats {

@@ -4,6 +4,7 @@ libnezha_core_la_SOURCES += \
 	tuning/grid.c tuning/grid.h \
 	tuning/locate.c tuning/locate.h \
 	tuning/log.c tuning/log.h \
+	tuning/model.c tuning/model.h \
 	tuning/plan.c tuning/plan.h \
 	tuning/rules.h \
 	tuning/settings.c tuning/settings.h \

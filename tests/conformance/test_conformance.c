@@ -21,21 +21,46 @@
 #include "tuning/grid.h"
 #include "tuning/status.h"
 
-/* One call, checked. */
+/* What `rank` puts into the note of a call of `count` elements. */
+static uint64_t note_value(int rank, uint64_t count, int i)
+{
+	return (count + (uint64_t)(rank * 31 + i * 17)) * 2654435761u % 1000003;
+}
+
+static void check_note(struct member *member, const uint64_t *note, uint64_t count)
+{
+	for (int i = 0; i < NEZHA_NOTE_VALUES; i++) {
+		uint64_t least = UINT64_MAX;
+
+		for (int r = 0; r < member->world->ranks; r++)
+			if (note_value(r, count, i) < least)
+				least = note_value(r, count, i);
+		EXPECT(member, note[i] == least);
+	}
+}
+
+/* One call, checked.  Every other one carries a note. */
 static void check_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op,
                        uint64_t count, uint32_t block, bool in_place, uint32_t shared)
 {
 	size_t bytes = count * nezha_type_size(type);
 	unsigned seed = (unsigned)(count * 31 + type * 7 + op);
 	char *send = malloc(bytes), *recv = malloc(bytes), *reference = malloc(bytes);
+	uint64_t note[NEZHA_NOTE_VALUES];
+	bool noted = count % 2;
 	int rc;
 
+	for (int i = 0; i < NEZHA_NOTE_VALUES; i++)
+		note[i] = note_value(member->rank, count, i);
 	world_fill(send, type, count, member->rank, seed);
 	memset(recv, 0xa5, bytes);
 	if (in_place)
 		memcpy(recv, send, bytes);
-	rc = nezha_allreduce_shared(team, in_place ? recv : send, recv, count, type, op, block, shared);
+	rc = nezha_allreduce_shared(team, in_place ? recv : send, recv, count, type, op, block,
+	                            noted ? note : NULL, shared);
 	EXPECT(member, rc == NEZHA_OK);
+	if (noted)
+		check_note(member, note, count);
 	world_reference(reference, type, op, count, block, member->world->ranks, seed);
 	EXPECT(member, !memcmp(recv, reference, bytes));
 	free(send);
@@ -302,10 +327,79 @@ static void counts_differ(struct member *member, void *argument)
 	int rc;
 
 	(void)argument;
-	rc = nezha_allreduce(member->team, send, recv, count, NEZHA_FLOAT32, NEZHA_SUM, 4096);
+	rc = nezha_allreduce(member->team, send, recv, count, NEZHA_FLOAT32, NEZHA_SUM, 4096, NULL);
 	EXPECT(member, rc != NEZHA_OK);
 	free(send);
 	free(recv);
+}
+
+/* ---- the model ---- */
+
+#define MODEL_CALLS 1500
+
+struct models {
+	struct nezha_model of[WORLD_MOST];
+};
+
+/* What a call costs in this made-up cluster, differently on each rank, and at times much more. */
+static uint64_t made_up_time(int rank, int call, uint64_t bytes, enum nezha_algorithm alg)
+{
+	uint64_t noise = ((uint64_t)(call * 7919 + rank * 104729) * 2654435761u >> 7) % 1000;
+	uint64_t base = alg == NEZHA_ALG_RING ? 100000 + bytes : 50000 + bytes * (call < MODEL_CALLS / 2 ? 6 : 1) / 2;
+
+	return base + base * noise / 2000 + (noise > 990 ? 50 * base : 0);
+}
+
+static bool same_model(const struct nezha_model *a, const struct nezha_model *b)
+{
+	if (memcmp(a->classes, b->classes, sizeof a->classes) || a->pending_count != b->pending_count)
+		return false;
+	for (uint32_t i = 0; i < a->pending_count; i++)
+		if (a->pending[i].bytes != b->pending[i].bytes || a->pending[i].alg != b->pending[i].alg)
+			return false;
+	return true;
+}
+
+static void learning(struct member *member, void *argument)
+{
+	struct models *models = argument;
+	struct nezha_model *model = &models->of[member->rank];
+	uint64_t note[NEZHA_NOTE_VALUES];
+	int native = 0, rails = 0;
+
+	for (int i = 0; i < MODEL_CALLS; i++) {
+		uint64_t count = 1 + ((uint64_t)i * 2654435761u >> 3) % (1u << (6 + i % 11));
+		enum nezha_algorithm alg = nezha_model_choose(model, count * 4);
+
+		*(alg == NEZHA_ALG_RING ? &rails : &native) += 1;
+		if (alg == NEZHA_ALG_RING) {
+			float *vector = calloc(count, sizeof *vector);
+			bool noted = nezha_model_note(model, note);
+
+			EXPECT(member, nezha_allreduce(member->team, vector, vector, count, NEZHA_FLOAT32, NEZHA_SUM, 4096,
+			                               noted ? note : NULL) == NEZHA_OK);
+			if (noted)
+				nezha_model_learn(model, note);
+			free(vector);
+		}
+		nezha_model_count(model, count * 4, alg, made_up_time(member->rank, i, count * 4, alg));
+		world_barrier(member);
+		if (!same_model(model, &models->of[0])) {
+			EXPECT(member, !"all ranks hold the same model");
+			break;
+		}
+		world_barrier(member);
+	}
+	EXPECT(member, native > 50 && rails > 50);
+}
+
+static void test_model(void **state)
+{
+	struct models *models = calloc(1, sizeof *models);
+
+	(void)state;
+	assert_int_equal(world_run(4, 2, NEZHA_POLICY_ECF, learning, models), 0);
+	free(models);
 }
 
 static void test_counts_differ(void **state)
@@ -325,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_collective),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_counts_differ),
+		cmocka_unit_test(test_model),
 	};
 
 	return cmocka_run_group_tests_name("conformance", tests, NULL, NULL);

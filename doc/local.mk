@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Manual pages and other documents.
-dist_man_MANS += doc/nezha.7 doc/nezha-info.1 doc/nezha-table.5
+dist_man_MANS += doc/nezha.7 doc/nezha-info.1 doc/nezha-table.5 doc/nezha-tune.1
 dist_doc_DATA += doc/table-example.json

@@ -11,6 +11,8 @@
 #include "pmpi/patience.h"
 #include "pmpi/team.h"
 #include "rails/team.h"
+#include "tuning/model.h"
+#include "tuning/log.h"
 #include "tuning/report.h"
 #include "tuning/status.h"
 
@@ -28,6 +30,7 @@ struct call {
 	uint64_t bytes;                      /* of the vector; 0 where the type is not known */
 	struct nezha_comm *comm;             /* NULL: not looked up */
 	struct nezha_plan plan;
+	struct nezha_model *model;           /* learns of the call; NULL: none */
 };
 
 /* Whether this thread is in a call of ours: what MPI calls from within is MPI's. */
@@ -89,6 +92,16 @@ static enum nezha_reason examine_arguments(struct call *call)
 	return is_from_library(call->caller) ? NEZHA_REASON_LIBRARY : NEZHA_REASON_RULE;
 }
 
+/* What was learnt from earlier calls of the communicator, if anything, in place of the built-in rule. */
+static void use_model(struct call *call)
+{
+	if (!nezha_context.learning)
+		return;
+	call->model = call->comm->model;
+	if (call->model && nezha_model_choose(call->model, call->bytes) == NEZHA_ALG_NATIVE)
+		call->plan = (struct nezha_plan){ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_LEARNT };
+}
+
 /* Plans the call, and opens the rails when the first plan wants them.  An MPI error code. */
 static int make_plan(struct call *call)
 {
@@ -107,20 +120,46 @@ static int make_plan(struct call *call)
 		return MPI_SUCCESS;
 	if (!comm->team)
 		error = nezha_team_open(call->handle, comm);
-	if (!comm->team)
+	if (comm->team)
+		use_model(call);
+	else
 		call->plan = (struct nezha_plan){ .alg = NEZHA_ALG_NATIVE, .reason = comm->reason };
 	return error;
+}
+
+/* The rails that the plan is restricted to, as nezha_allreduce wants them. */
+static uint32_t rails_of(const struct call *call)
+{
+	uint32_t rails = call->plan.rails ? nezha_team_rails_named(call->comm->team, call->plan.rails) : 0;
+	char names[NEZHA_RAIL_SET_TEXT];
+
+	if (call->plan.rails && !rails && nezha_context.job.rank == 0 &&
+	    !atomic_exchange(&nezha_context.unnamed, true)) {
+		nezha_rail_set_print(call->plan.rails, ',', names, sizeof(names));
+		nezha_warn("a rule names %s, which no rail of the communicator is in: all its rails are used "
+		           "(nezha-info lists a host's rails)", names);
+	}
+	return rails;
 }
 
 static int run(const struct call *call)
 {
 	const void *sendbuf = call->sendbuf == MPI_IN_PLACE ? call->recvbuf : call->sendbuf;
+	uint64_t note[NEZHA_NOTE_VALUES];
+	bool noted = call->model && nezha_model_note(call->model, note);
+	struct nezha_way way = {
+		.block = call->plan.block,
+		.rails = rails_of(call),
+		.note = noted ? note : NULL,
+	};
 	int status;
 
 	inside = true;
 	status = nezha_allreduce(call->comm->team, sendbuf, call->recvbuf, (uint64_t)call->count, call->type,
-	                         call->op, call->plan.block, NULL);
+	                         call->op, &way);
 	inside = false;
+	if (noted && status == NEZHA_OK)
+		nezha_model_learn(call->model, note);
 	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(call->handle, status);
 }
 
@@ -129,24 +168,35 @@ static int run_either(const struct call *call)
 	return call->plan.alg == NEZHA_ALG_NATIVE ? go_native(call) : run(call);
 }
 
-/* As run_either, told to the report. */
-static int run_reported(const struct call *call)
+static void tell_report(const struct call *call, uint64_t ns)
 {
 	struct nezha_report_call told = {
 		.bytes = call->bytes,
 		.alg = call->plan.alg,
 		.reason = call->plan.reason,
+		.ns = ns,
 	};
-	uint64_t rails[NEZHA_REPORT_RAILS] = { 0 }, begin = nezha_patience_now();
+	uint64_t rails[NEZHA_REPORT_RAILS] = { 0 };
 	struct nezha_report_comm *where = call->comm ? call->comm->report : NULL;
-	int error = run_either(call);
 
-	told.ns = nezha_patience_now() - begin;
 	if (told.alg != NEZHA_ALG_NATIVE)
 		for (size_t i = 0; i < NEZHA_REPORT_RAILS; i++)
 			rails[i] = nezha_team_last_bytes(call->comm->team, i);
 	told.rail_bytes = rails;
 	nezha_report_count(nezha_context.report, where, &told);
+}
+
+/* As run_either, for the model and the report, which want to know how long it took. */
+static int run_timed(const struct call *call)
+{
+	uint64_t begin = nezha_patience_now(), ns;
+	int error = run_either(call);
+
+	ns = nezha_patience_now() - begin;
+	if (call->model && error == MPI_SUCCESS)
+		nezha_model_count(call->model, call->bytes, call->plan.alg, ns);
+	if (nezha_context.report)
+		tell_report(call, ns);
 	return error;
 }
 
@@ -160,7 +210,7 @@ static int consider(struct call *call)
 		error = make_plan(call);
 	if (error != MPI_SUCCESS)
 		return error;
-	return nezha_context.report ? run_reported(call) : run_either(call);
+	return call->model || nezha_context.report ? run_timed(call) : run_either(call);
 }
 
 __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, const nezha_word words[6],

@@ -3,10 +3,11 @@
  * those that the process has. */
 #include "pmpi/calls.h"
 #include "pmpi/context.h"
+#include "pmpi/tuner.h"
 
-__attribute__((visibility("default"))) nezha_backend_fn nezha_backend_2;
+__attribute__((visibility("default"))) nezha_backend_fn nezha_backend_3;
 
-const struct nezha_backend *nezha_backend_2(const struct nezha_host *host)
+const struct nezha_backend *nezha_backend_3(const struct nezha_host *host)
 {
 	static const struct nezha_backend backend = {
 		.calls = {
@@ -20,6 +21,7 @@ const struct nezha_backend *nezha_backend_2(const struct nezha_host *host)
 			[NEZHA_CALL_Pcontrol] = nezha_mpi_pcontrol,
 		},
 		.rail_counters = nezha_mpi_rail_counters,
+		.tuner = &nezha_tuner,
 	};
 
 	nezha_context.host = host;

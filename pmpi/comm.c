@@ -37,6 +37,7 @@ static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
 	pthread_mutex_unlock(&nezha_context.lock);
 	nezha_team_destroy(comm->team);
 	nezha_report_close(nezha_context.report, comm->report);
+	free(comm->model);
 	free(comm);
 	return MPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 
 #include "tuning/plan.h"
 
+struct nezha_model;
 struct nezha_report_comm;
 struct nezha_team;
 
@@ -20,6 +21,7 @@ struct nezha_comm {
 	enum nezha_reason reason;             /* RULE: the table decides; else why all calls are native */
 	bool refused;                         /* the info key nezha_enable says no */
 	struct nezha_team *team;              /* NULL: not opened */
+	struct nezha_model *model;            /* owned; NULL: the table decides alone */
 	struct nezha_report_comm *report;     /* NULL: no report */
 };
 

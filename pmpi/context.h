@@ -27,7 +27,9 @@ struct nezha_context {
 	uint64_t table_floor;             /* the floor that the table gives */
 	atomic_bool on;                   /* between the end of MPI_Init and the release in MPI_Finalize */
 	atomic_bool paused;               /* by MPI_Pcontrol(0) */
+	atomic_bool learning;             /* the built-in rules are in force: what was learnt goes before them */
 	atomic_bool warned;               /* that fewer rails are used than a host has */
+	atomic_bool unnamed;              /* ... that a rule names no rail of ours */
 	struct nezha_job job;             /* the same on all ranks, fixed while `on` */
 	int keyval;                       /* the communicators' attribute */
 	int self_keyval;                  /* MPI_COMM_SELF's, whose end is ours */

@@ -41,16 +41,19 @@ struct nezha_host {
 	bool (*from_library)(const void *code);   /* whether it lies in the MPI library or a plugin; slow */
 };
 
+struct nezha_tuner;
+
 /* What a backend gives: the functions to be called instead, never NULL, and its half of nezha.h. */
 struct nezha_backend {
 	nezha_call_fn *calls[NEZHA_CALL_COUNT];
 	nezha_rail_counters_fn *rail_counters;
+	const struct nezha_tuner *tuner;     /* for nezha-tune (tuner.h) */
 };
 
 /* The one symbol of a backend: called once, before the library's MPI_Init; `host` stays.  NULL: the
  * backend cannot be used, as it has logged.  The name changes with the interface, so that unlike halves
  * do not meet. */
-#define NEZHA_BACKEND_SYMBOL "nezha_backend_2"
+#define NEZHA_BACKEND_SYMBOL "nezha_backend_3"
 typedef const struct nezha_backend *nezha_backend_fn(const struct nezha_host *host);
 
 #endif

@@ -29,6 +29,7 @@ backend_sources = \
 	pmpi/init.c \
 	pmpi/job.c pmpi/job.h \
 	pmpi/missing.c pmpi/missing.h \
+	pmpi/origin.c pmpi/origin.h \
 	pmpi/native.h \
 	pmpi/patience.c pmpi/patience.h \
 	pmpi/pcontrol.c \
@@ -37,7 +38,8 @@ backend_sources = \
 	pmpi/rails.c pmpi/rails.h \
 	pmpi/scale.c pmpi/scale.h \
 	pmpi/summary.c pmpi/summary.h \
-	pmpi/team.c pmpi/team.h
+	pmpi/team.c pmpi/team.h \
+	pmpi/tuner.c pmpi/tuner.h
 backend_ldflags = $(AM_LDFLAGS) -module -avoid-version -shared
 
 if HAVE_MPICH
@@ -55,3 +57,22 @@ libnezha_pmpi_openmpi_la_SOURCES = $(backend_sources)
 libnezha_pmpi_openmpi_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)
 libnezha_pmpi_openmpi_la_LDFLAGS = $(backend_ldflags)
 libnezha_pmpi_openmpi_la_LIBADD = libnezha_core.la
+
+# nezha-tune's worker is an MPI program, so it takes each MPI's own compiler; where there is none, there is no worker.
+worker_sources = $(top_srcdir)/pmpi/tune_worker.c $(top_srcdir)/tuning/rail_set.c $(top_srcdir)/tuning/sweep.c
+worker_headers = $(top_srcdir)/pmpi/entry.h $(top_srcdir)/pmpi/tuner.h $(top_srcdir)/tuning/fingerprint.h \
+	$(top_srcdir)/tuning/measured.h $(top_srcdir)/tuning/rail_set.h $(top_srcdir)/tuning/sweep.h
+WORKER_CFLAGS = -std=gnu17 -g -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -I$(top_srcdir)
+nezha-tune-worker.mpich: $(worker_sources) $(worker_headers)
+	$(AM_V_CC)$(MPICH_CC) $(WORKER_CFLAGS) -o $@ $(worker_sources) -ldl -lm
+nezha-tune-worker.openmpi: $(worker_sources) $(worker_headers)
+	$(AM_V_CC)$(OPENMPI_CC) $(WORKER_CFLAGS) -o $@ $(worker_sources) -ldl -lm
+pkglibexec_SCRIPTS =
+if HAVE_MPICH_CC
+pkglibexec_SCRIPTS += nezha-tune-worker.mpich
+endif
+if HAVE_OPENMPI_CC
+pkglibexec_SCRIPTS += nezha-tune-worker.openmpi
+endif
+CLEANFILES += nezha-tune-worker.mpich nezha-tune-worker.openmpi
+EXTRA_DIST += pmpi/tune_worker.c

@@ -10,6 +10,7 @@
 #include "pmpi/context.h"
 #include "pmpi/native.h"
 #include "pmpi/progress.h"
+#include "rails/fingerprint.h"
 #include "rails/nic.h"
 #include "rails/team.h"
 #include "tuning/log.h"
@@ -143,6 +144,28 @@ int nezha_rails_check(bool *told)
 	return status;
 }
 
+/* This host's rails; none if they cannot be found out. */
+static void select_rails(struct selection *out)
+{
+	struct nezha_nic *nics;
+	size_t count;
+
+	out->count = 0;
+	if (list(&nics, &count) != NEZHA_OK)
+		return;
+	if (choose(nezha_context.job.settings.rails, nics, count, out) != NEZHA_OK)
+		out->count = 0;
+	free(nics);
+}
+
+void nezha_rails_describe(struct nezha_fingerprint *out)
+{
+	struct selection selection;
+
+	select_rails(&selection);
+	nezha_fingerprint_host(selection.rails, selection.count, out);
+}
+
 static int create(struct nezha_engine **out)
 {
 	struct selection selection = { .count = 0 };
@@ -152,15 +175,9 @@ static int create(struct nezha_engine **out)
 		.policy = nezha_context.job.settings.policy,
 		.progress = nezha_progress,
 	};
-	struct nezha_nic *nics;
-	size_t count = 0;
 
 	/* Without rails there is still an engine: the ranks then agree that they have none. */
-	if (list(&nics, &count) == NEZHA_OK) {
-		if (choose(nezha_context.job.settings.rails, nics, count, &selection) != NEZHA_OK)
-			selection.count = 0;
-		free(nics);
-	}
+	select_rails(&selection);
 	config.rails = selection.rails;
 	config.rail_count = selection.count;
 	return nezha_engine_create(&config, out);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct nezha_engine;
+struct nezha_fingerprint;
 
 /* Collective over MPI_COMM_WORLD, at start: whether the rails that the user named exist.  A malformed
  * name, a device that a host lacks and an entry that no host has are errors (NEZHA_ERR_INVALID on all
@@ -14,6 +15,9 @@ int nezha_rails_check(bool *told);
 
 /* The process's engine, made at the first call; any thread.  It has no rails if none could be chosen. */
 int nezha_rails_engine(struct nezha_engine **out);
+
+/* What this host is like with the job's rails (rails/fingerprint.h), but for the MPI library.  Local. */
+void nezha_rails_describe(struct nezha_fingerprint *out);
 
 /* Lets go of the engine; no team is left. */
 void nezha_rails_end(void);

@@ -32,6 +32,7 @@ static struct {
 	nezha_call_fn *tool[NEZHA_CALL_COUNT];  /* who comes after us with MPI_X, NULL: the library */
 	nezha_call_fn *mpi[NEZHA_CALL_COUNT];   /* where MPI_X goes; NULL: not yet resolved */
 	nezha_call_fn *pmpi[NEZHA_CALL_COUNT];  /* where PMPI_X goes */
+	const struct nezha_tuner *tuner;        /* NULL: no backend */
 } stub = { .resolved = PTHREAD_ONCE_INIT, .loaded = PTHREAD_ONCE_INIT };
 
 static const char *const mpi_names[] = {
@@ -146,6 +147,8 @@ static void load(void)
 
 	if (handle && !attach)
 		complain("the backend is of another version: it lacks ", NEZHA_BACKEND_SYMBOL);
+	if (backend)
+		stub.tuner = backend->tuner;
 	for (int i = 0; i < NEZHA_CALL_COUNT; i++)
 		direct(i, backend ? backend->calls[i] : stub.host.native[i]);
 	__atomic_store_n(&stub.backend, backend, __ATOMIC_RELEASE);
@@ -173,6 +176,14 @@ static inline nezha_call_fn *target(nezha_call_fn **entry)
 		fn = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
 	}
 	return fn;
+}
+
+/* For nezha-tune alone (tuner.h). */
+EXPORT const struct nezha_tuner *nezha_tuner_1(void);
+
+EXPORT const struct nezha_tuner *nezha_tuner_1(void)
+{
+	return stub.tuner;
 }
 
 EXPORT int MPI_Allreduce(WORDS)

@@ -11,6 +11,7 @@
 #include "pmpi/native.h"
 #include "pmpi/rails.h"
 #include "rails/team.h"
+#include "tuning/model.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -57,7 +58,15 @@ static uint64_t draw_id(void)
 	return (uint64_t)nezha_context.job.rank << 32 | counter;
 }
 
-static void introduce(const struct nezha_comm *comm, struct nezha_engine **engine, struct introduction *out)
+/* false: no memory. */
+static bool make_model(struct nezha_comm *comm)
+{
+	if (nezha_context.learning && !comm->model)
+		comm->model = calloc(1, sizeof(*comm->model));
+	return comm->model || !nezha_context.learning;
+}
+
+static void introduce(struct nezha_comm *comm, struct nezha_engine **engine, struct introduction *out)
 {
 	memset(out, 0, sizeof(*out));
 	*engine = NULL;
@@ -65,7 +74,7 @@ static void introduce(const struct nezha_comm *comm, struct nezha_engine **engin
 	out->refused = comm->refused;
 	out->gpu = has_gpu();
 	if (!out->refused && !out->gpu)
-		out->failed = nezha_rails_engine(engine) != NEZHA_OK;
+		out->failed = nezha_rails_engine(engine) != NEZHA_OK || !make_model(comm);
 	if (*engine)
 		nezha_engine_card(*engine, &out->card);
 }

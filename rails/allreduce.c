@@ -70,17 +70,30 @@ static bool lost(struct nezha_team *team, uint64_t now)
 	return false;
 }
 
+/* The common rails of the mask by our numbers; an empty mask is no restriction. */
+static uint32_t our_rails(const struct nezha_team *team, uint32_t common)
+{
+	uint32_t ours = 0;
+
+	for (int c = 0; c < team->common; c++)
+		if (common >> c & 1)
+			ours |= 1u << team->rails[c];
+	return ours ? ours : UINT32_MAX;
+}
+
 static int begin(struct nezha_team *team, const struct nezha_grid *grid, nezha_reduce_fn *kernel, uint32_t element,
-                 const void *sendbuf, void *recvbuf, uint64_t *note, uint32_t shared)
+                 const void *sendbuf, void *recvbuf, const struct nezha_way *way)
 {
 	struct nezha_call *call = &team->call;
 	struct nezha_wire grant;
-	int rc = nezha_call_begin(call, grid, kernel, element, sendbuf, recvbuf, note);
+	int rc = nezha_call_begin(call, grid, kernel, element, sendbuf, recvbuf, way->note);
+	uint32_t shared = way->shared < grid->blocks ? way->shared : grid->blocks;
 
 	if (rc != NEZHA_OK)
 		return rc;
 	memset(team->last_bytes, 0, sizeof team->last_bytes);
 	call->op = ++team->entered;
+	call->rails = our_rails(team, way->rails);
 	call->active = true;
 	team->moved = nezha_now();
 	LIST_INSERT_HEAD(&team->engine->busy, team, busy);
@@ -133,21 +146,19 @@ static int run(struct nezha_team *team)
 	}
 }
 
-int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                           enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note,
-                           uint32_t shared)
+int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
+                    enum nezha_type type, enum nezha_op op, const struct nezha_way *way)
 {
 	uint32_t element = (uint32_t)nezha_type_size(type);
 	struct nezha_grid grid;
-	int rc = nezha_grid_make(count * element, block, &grid);
+	int rc = nezha_grid_make(count * element, way->block, &grid);
 
 	if (rc != NEZHA_OK)
 		return rc;
 	if (team->broken)
 		return NEZHA_ERR_PROTOCOL;
 	pthread_mutex_lock(&team->engine->lock);
-	rc = begin(team, &grid, nezha_reduce_kernel(type, op), element, sendbuf, recvbuf, note,
-	           shared < grid.blocks ? shared : grid.blocks);
+	rc = begin(team, &grid, nezha_reduce_kernel(type, op), element, sendbuf, recvbuf, way);
 	if (team->call.active) {
 		if (rc == NEZHA_OK)
 			rc = run(team);
@@ -157,10 +168,4 @@ int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *r
 		team->broken = true;
 	pthread_mutex_unlock(&team->engine->lock);
 	return rc;
-}
-
-int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                    enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note)
-{
-	return nezha_allreduce_shared(team, sendbuf, recvbuf, count, type, op, block, note, 0);
 }

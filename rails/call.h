@@ -51,6 +51,7 @@ struct nezha_call {
 	struct nezha_team *team;
 	bool active;
 	uint32_t op;              /* sequence number within the team */
+	uint32_t rails;           /* bit r: our rail r may carry its blocks; while one of these is up, no other does */
 	struct nezha_grid grid;
 	nezha_reduce_fn *kernel;
 	uint32_t element;         /* bytes, of the vector */

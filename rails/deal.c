@@ -20,7 +20,18 @@ static double weight(const struct nezha_path *path)
 	return nominal ? path->nominal : path->estimator.rate;
 }
 
-static size_t views(const struct nezha_link *link, struct nezha_path_view *view)
+/* The rails that the block's call is restricted to; if it has none of them left, all. */
+static uint32_t allowed(const struct nezha_link *link, const struct nezha_tx *tx)
+{
+	uint32_t rails = tx->team->call.rails;
+
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++)
+		if (link->paths[r].up && rails >> r & 1)
+			return rails;
+	return UINT32_MAX;
+}
+
+static size_t views(const struct nezha_link *link, uint32_t rails, struct nezha_path_view *view)
 {
 	size_t count = link->engine->card.rail_count;
 
@@ -28,7 +39,7 @@ static size_t views(const struct nezha_link *link, struct nezha_path_view *view)
 		const struct nezha_path *path = &link->paths[r];
 
 		view[r] = (struct nezha_path_view){
-			.up = path->up,
+			.up = path->up && rails >> r & 1,
 			.ready = path->ready && nezha_path_is_free(path),
 			.rate = weight(path),
 			.share = path->share,
@@ -119,7 +130,7 @@ struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
 	*other = false;
 	if (!tx)
 		return NULL;
-	count = views(link, view);
+	count = views(link, allowed(link, tx), view);
 	block = (struct nezha_block_view){
 		.bytes = tx->length,
 		.waiting = link->queued - tx->length + link->expected,

@@ -43,6 +43,7 @@ struct nezha_team {
 	int ranks, rank;
 	int common, most;               /* see nezha_team_rails_common */
 	int rails[NEZHA_RAILS_MAX];     /* our numbers of the `common` ones */
+	struct nezha_subnet subnet[NEZHA_RAILS_MAX];  /* theirs, as rank 0 has it */
 	struct nezha_link *right;       /* shared by teams, the engine's */
 	struct nezha_inlink *left;
 	struct nezha_call call;
@@ -102,11 +103,6 @@ void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last);
 
 /* Rouses the driver from another thread. */
 void nezha_engine_wake(struct nezha_engine *engine);
-
-/* Starts an allreduce whose blocks [0, shared) a collective rail takes; what nezha_allreduce is with shared = 0. */
-int nezha_allreduce_shared(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                           enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note,
-                           uint32_t shared);
 
 /* Lends the team a collective rail (the team's until it is destroyed). */
 void nezha_team_attach(struct nezha_team *team, const struct nezha_collective_ops *ops, void *rail);

@@ -42,8 +42,10 @@ static void count_rails(struct nezha_team *team, const struct nezha_card *cards)
 
 		for (int k = 1; k < team->ranks && all; k++)
 			all = find_rail(&cards[k], &cards[0].rails[i]) >= 0;
-		if (all)
-			team->rails[team->common++] = find_rail(&cards[team->rank], &cards[0].rails[i]);
+		if (!all)
+			continue;
+		team->subnet[team->common] = nezha_subnet_of(cards[0].rails[i].address, cards[0].rails[i].prefix);
+		team->rails[team->common++] = find_rail(&cards[team->rank], &cards[0].rails[i]);
 	}
 	for (int k = 0; k < team->ranks; k++)
 		if ((int)cards[k].rail_count > team->most)
@@ -54,6 +56,21 @@ int nezha_team_rails_common(const struct nezha_team *team, int *most)
 {
 	*most = team->most;
 	return team->common;
+}
+
+struct nezha_subnet nezha_team_rail(const struct nezha_team *team, int c)
+{
+	return team->subnet[c];
+}
+
+uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezha_rail_set *set)
+{
+	uint32_t named = 0;
+
+	for (int c = 0; c < team->common; c++)
+		if (nezha_rail_set_has(set, &team->subnet[c]))
+			named |= 1u << c;
+	return named;
 }
 
 /* ---- opening ---- */

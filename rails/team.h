@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "rails/nic.h"
+#include "tuning/rail_set.h"
 #include "tuning/settings.h"
 #include "tuning/types.h"
 
@@ -78,9 +79,11 @@ void nezha_engine_card(const struct nezha_engine *engine, struct nezha_card *out
 int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *cards, int nranks, int rank,
                       uint64_t id, struct nezha_team **out);
 
-/* Opens the links to the neighbours within timeout_s; *rails_ok gets bit r set if rail r of the team's common rails (numbered alike on
+/* Opens the links to the neighbours within timeout_s; *rails_ok gets bit r set if rail r of the team's common rails
+ * (numbered alike on
  * all ranks) works to the right neighbour, and a bit of its own if any rail of the pair does; 0 if none does.  A link
- * uses every rail that its two processes share.  Failed pairs are logged at info.  Returns NEZHA_OK also if no rail works. */
+ * uses every rail that its two processes share.  Failed pairs are logged at info.  Returns NEZHA_OK also if no rail
+ * works. */
 int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rails_ok);
 
 /* Fixes the rails: the AND of all ranks' masks, != 0. */
@@ -89,12 +92,27 @@ void nezha_team_activate(struct nezha_team *team, uint32_t rails);
 /* How many rails the team's ranks have in common, before reachability, and how many the host with the most has. */
 int nezha_team_rails_common(const struct nezha_team *team, int *most);
 
-/* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  `block` as of
- * grid.h.  note: NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which becomes the least of
- * all ranks; NULL, on all ranks alike: none.  Returns after this rank's part in everyone's recovery is over.  Errors: NEZHA_ERR_NOMEM (before any
- * byte moved), NEZHA_ERR_UNREACHABLE (all rails to a neighbour lost; the message names them). */
+/* The subnet of the team's common rail c (< nezha_team_rails_common), as rank 0 has it: the same on all ranks. */
+struct nezha_subnet nezha_team_rail(const struct nezha_team *team, int c);
+
+/* The team's common rails that the set names: bit c for rail c, the same on all ranks.  0: none (or the set is empty). */
+uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezha_rail_set *set);
+
+/* How a call shall go; the same on all ranks, but for the note's values. */
+struct nezha_way {
+	uint32_t block;    /* bytes, as of grid.h */
+	uint32_t rails;    /* the common rails that it is restricted to, bit c for rail c; 0: it may use all that the
+	                    * links have.  A link that has lost all of these uses what else it has. */
+	uint32_t shared;   /* so many blocks from the first on are the collective rail's */
+	uint64_t *note;    /* NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which
+	                    * becomes the least of all ranks; NULL: none */
+};
+
+/* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  Returns
+ * after this rank's part in everyone's recovery is over.  Errors: NEZHA_ERR_NOMEM (before any byte moved),
+ * NEZHA_ERR_UNREACHABLE (all rails to a neighbour lost; the message names them). */
 int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
-                    enum nezha_type type, enum nezha_op op, uint32_t block, uint64_t *note);
+                    enum nezha_type type, enum nezha_op op, const struct nezha_way *way);
 
 /* Counters of one rail as this process sees it, since the engine's creation. */
 struct nezha_rail_stats {
@@ -106,7 +124,8 @@ struct nezha_rail_stats {
 };
 size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max);
 
-/* Payload bytes that the calling rank handed to rail r (the engine's numbering) during its last allreduce on this team. */
+/* Payload bytes that the calling rank handed to rail r (the engine's numbering) during its last allreduce on this
+ * team. */
 uint64_t nezha_team_last_bytes(const struct nezha_team *team, size_t rail);
 
 /* Not collective; the team has no call in progress. NULL is allowed. */

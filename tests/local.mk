@@ -34,6 +34,12 @@ unit_tests += tests/unit/test_nic
 tests_unit_test_nic_LDADD = libnezha_info.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_reduce
 
+# nezha-tune:
+unit_tests += tests/unit/test_choose tests/unit/test_sweep tests/unit/test_tune
+tests_unit_test_choose_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
+tests_unit_test_sweep_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
+tests_unit_test_tune_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
+
 # the engine:
 unit_tests += tests/unit/test_estimator
 unit_tests += tests/unit/test_hello

@@ -23,9 +23,12 @@ struct nezha_info_query {
 };
 bool nezha_info_table(const struct nezha_info_query *query, json_t *json);
 
-/* Only whether NEZHA_TABLE and NEZHA_TUNE are in order; prints nothing but problems. */
+/* Only whether NEZHA_TABLE and NEZHA_TUNE are in order; prints nothing but problems.  A table that was measured
+ * elsewhere than `here` is told, but in order. */
 struct nezha_settings;
-bool nezha_info_settings_table(const struct nezha_settings *settings, json_t *json);
+struct nezha_fingerprint;
+bool nezha_info_settings_table(const struct nezha_settings *settings, const struct nezha_fingerprint *here,
+                               json_t *json);
 
 /* Whether `program` (a path, or a name looked up in PATH) can be intercepted. */
 bool nezha_info_check(const char *program, json_t *json);

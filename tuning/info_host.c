@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rails/fingerprint.h"
 #include "rails/nic.h"
 #include "tuning/info.h"
 #include "tuning/settings.h"
@@ -268,6 +269,7 @@ bool nezha_info_host(json_t *json)
 	struct host host = { .nics = calloc(NICS_MAX, sizeof *host.nics) };
 	struct nezha_settings settings;
 	char *problems = NULL, *packed = NULL;
+	struct nezha_fingerprint here;
 	int errors;
 	bool good = false;
 
@@ -280,7 +282,8 @@ bool nezha_info_host(json_t *json)
 	if (packed) {
 		say_lines(json, problems);
 		good = show_rails(&host, settings.rails, json) && errors == 0;
-		good &= nezha_info_settings_table(&settings, json);
+		nezha_fingerprint_host(host.rails, host.rail_count, &here);
+		good &= nezha_info_settings_table(&settings, &here, json);
 		show_settings(packed, problems, json);
 		show_built_in(json);
 	}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tuning/bytes.h"
+#include "tuning/fingerprint.h"
 #include "tuning/info.h"
 #include "tuning/rules.h"
 #include "tuning/settings.h"
@@ -78,8 +79,15 @@ static bool override(struct nezha_table *table, const char *tune, json_t *json)
 
 static json_t *describe(const struct nezha_plan *plan)
 {
-	return json_pack("{s:s, s:I, s:s}", "alg", nezha_algorithm_name(plan->alg), "block",
-	                 (json_int_t)plan->block, "reason", nezha_reason_name(plan->reason));
+	char rails[NEZHA_RAIL_SET_TEXT] = "";
+	json_t *object = json_pack("{s:s, s:I, s:s}", "alg", nezha_algorithm_name(plan->alg), "block",
+	                           (json_int_t)plan->block, "reason", nezha_reason_name(plan->reason));
+
+	if (plan->rails)
+		nezha_rail_set_print(plan->rails, ',', rails, sizeof rails);
+	if (*rails)
+		json_object_set_new(object, "rails", json_string(rails));
+	return object;
 }
 
 static void show_size(uint64_t bytes, const struct nezha_plan *plan, json_t *list)
@@ -155,11 +163,6 @@ static uint64_t *boundaries(const struct nezha_table *table, size_t *count)
 	return sizes;
 }
 
-static bool same_plan(const struct nezha_plan *a, const struct nezha_plan *b)
-{
-	return a->alg == b->alg && a->block == b->block && a->reason == b->reason;
-}
-
 static bool show_all_sizes(const struct nezha_table *table, const struct nezha_scale *scale, json_t *list)
 {
 	size_t count;
@@ -172,7 +175,7 @@ static bool show_all_sizes(const struct nezha_table *table, const struct nezha_s
 	nezha_plan_make(table, scale, first, &plan);
 	for (size_t i = 1; i < count; i++) {
 		nezha_plan_make(table, scale, sizes[i], &next);
-		if (same_plan(&plan, &next))
+		if (nezha_plan_equal(&plan, &next))
 			continue;
 		show_range(first, sizes[i] - 1, &plan, list);
 		first = sizes[i];
@@ -210,11 +213,16 @@ static bool show(const struct nezha_table *table, const struct nezha_info_query 
 	return good;
 }
 
-bool nezha_info_settings_table(const struct nezha_settings *settings, json_t *json)
+bool nezha_info_settings_table(const struct nezha_settings *settings, const struct nezha_fingerprint *here,
+                               json_t *json)
 {
 	struct nezha_table *table = load(settings->table, json);
 	bool good = table && override(table, settings->tune, json);
+	char differences[800];
 
+	if (table && nezha_fingerprint_differs(table, here, differences, sizeof differences))
+		nezha_info_problem(json, "the table %s was measured elsewhere: %s", nezha_info_quote(settings->table),
+		                   differences);
 	nezha_table_free(table);
 	return good;
 }

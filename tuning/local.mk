@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libnezha_core_la_SOURCES += \
 	tuning/bytes.c tuning/bytes.h \
+	tuning/fingerprint.c tuning/fingerprint.h \
 	tuning/grid.c tuning/grid.h \
 	tuning/locate.c tuning/locate.h \
 	tuning/log.c tuning/log.h \
 	tuning/model.c tuning/model.h \
 	tuning/plan.c tuning/plan.h \
+	tuning/rail_set.c tuning/rail_set.h \
 	tuning/rules.h \
 	tuning/settings.c tuning/settings.h \
 	tuning/status.h \
@@ -36,5 +38,24 @@ libnezha_info_la_LIBADD = libnezha_core.la $(HWLOC_LIBS)
 bin_PROGRAMS += nezha-info
 nezha_info_SOURCES = tuning/nezha-info.c
 nezha_info_LDADD = libnezha_info.la
+
+# nezha-tune, in the same way
+noinst_LTLIBRARIES += libnezha_tune.la
+libnezha_tune_la_SOURCES = \
+	tuning/choose.c \
+	tuning/measured.c tuning/measured.h \
+	tuning/sweep.c tuning/sweep.h \
+	tuning/tune.h \
+	tuning/tune_arguments.c \
+	tuning/tune_job.c \
+	tuning/tune_launcher.c \
+	tuning/tune_progress.c \
+	tuning/tune_store.c
+libnezha_tune_la_LIBADD = libnezha_core.la
+
+bin_PROGRAMS += nezha-tune
+nezha_tune_SOURCES = tuning/nezha-tune.c tuning/tune_options.c
+nezha_tune_CPPFLAGS = $(AM_CPPFLAGS) -DNEZHA_LIBEXECDIR='"$(pkglibexecdir)"'
+nezha_tune_LDADD = libnezha_tune.la
 
 dist_pkgdata_DATA += tuning/table.schema.json

@@ -85,7 +85,12 @@ void nezha_plan_make(const struct nezha_table *table, const struct nezha_scale *
 	else if (nezha_grid_make(bytes, rule->block, &grid) != NEZHA_OK)
 		*out = native(NEZHA_REASON_COUNT);
 	else
-		*out = (struct nezha_plan){ .alg = rule->alg, .reason = rule->reason, .block = rule->block };
+		*out = (struct nezha_plan){
+			.alg = rule->alg,
+			.reason = rule->reason,
+			.block = rule->block,
+			.rails = rule->rails.count ? &rule->rails : NULL,
+		};
 }
 
 uint64_t nezha_plan_native_below(const struct nezha_table *table, const struct nezha_scale *scale)
@@ -115,9 +120,15 @@ uint64_t nezha_plan_native_below(const struct nezha_table *table, const struct n
 	return UINT64_MAX;
 }
 
+bool nezha_plan_equal(const struct nezha_plan *a, const struct nezha_plan *b)
+{
+	return a->alg == b->alg && a->reason == b->reason && a->block == b->block && !a->rails == !b->rails &&
+	       (!a->rails || nezha_rail_set_equal(a->rails, b->rails));
+}
+
 void nezha_plan_print(const struct nezha_plan *plan, char *buf, size_t len)
 {
-	char block[24];
+	char block[24], rails[NEZHA_RAIL_SET_TEXT] = "";
 	int digits;
 
 	if (plan->alg == NEZHA_ALG_NATIVE) {
@@ -126,6 +137,8 @@ void nezha_plan_print(const struct nezha_plan *plan, char *buf, size_t len)
 	}
 	nezha_bytes_print(plan->block, block, sizeof block);
 	digits = (int)strspn(block, "0123456789");
-	snprintf(buf, len, "%s, blocks of %.*s %siB (%s)", nezha_algorithm_name(plan->alg), digits, block,
-	         block + digits, nezha_reason_text(plan->reason));
+	if (plan->rails)
+		nezha_rail_set_print(plan->rails, ',', rails, sizeof rails);
+	snprintf(buf, len, "%s, blocks of %.*s %siB%s%s (%s)", nezha_algorithm_name(plan->alg), digits, block,
+	         block + digits, *rails ? ", " : "", rails, nezha_reason_text(plan->reason));
 }

@@ -4,9 +4,11 @@
 #ifndef NEZHA_TUNING_PLAN_H
 #define NEZHA_TUNING_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct nezha_rail_set;
 struct nezha_table;
 
 /* The scale of a communicator, the same on all of its ranks. */
@@ -24,6 +26,7 @@ struct nezha_scale {
 	X(ONE_NODE,     "one-node",     "all ranks are on one node") \
 	X(SHARED_NODE,  "shared-node",  "several ranks on a node") \
 	X(NO_RULE,      "no-rule",      "no rule of the table fits") \
+	X(LEARNT,       "learnt",       "measured: the MPI library is faster, or is tried") \
 	X(DISABLED,     "disabled",     "switched off by NEZHA_ENABLE, Pcontrol or the communicator's info") \
 	X(NO_RAIL,      "no-rail",      "no rail joins all ranks") \
 	X(OPEN_FAILED,  "open-failed",  "the team could not be opened") \
@@ -48,7 +51,7 @@ const char *nezha_reason_text(enum nezha_reason reason);   /* for people; static
 
 enum nezha_algorithm {
 	NEZHA_ALG_NATIVE,    /* hand the call to the MPI library */
-	NEZHA_ALG_RING,      /* the block ring over all rails in common */
+	NEZHA_ALG_RING,      /* the block ring over the rails in common */
 	NEZHA_ALG_COUNT
 };
 
@@ -58,6 +61,7 @@ struct nezha_plan {
 	enum nezha_algorithm alg;
 	enum nezha_reason reason;
 	uint32_t block;          /* bytes; 0 if native */
+	const struct nezha_rail_set *rails;  /* what the ring is restricted to, the table's; NULL: nothing */
 };
 
 /* The plan for `bytes` at `scale`: the first rule of `table` that matches (table.h).  Never fails: what no
@@ -71,7 +75,12 @@ void nezha_plan_make(const struct nezha_table *table, const struct nezha_scale *
  * call path compares with first.  UINT64_MAX if all do. */
 uint64_t nezha_plan_native_below(const struct nezha_table *table, const struct nezha_scale *scale);
 
-/* Prints "ring, blocks of 64 KiB (the table's rule)" into buf, cut to len. */
+/* Whether two plans do the same, for the same reason. */
+bool nezha_plan_equal(const struct nezha_plan *a, const struct nezha_plan *b);
+
+/* Prints "ring, blocks of 64 KiB (the table's rule)" or "ring, blocks of 64 KiB, tcp:10.1.0.0/16 (the table's rule)"
+ * into buf,
+ * cut to len. */
 void nezha_plan_print(const struct nezha_plan *plan, char *buf, size_t len);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "tuning/plan.h"
+#include "tuning/rail_set.h"
 
 /* Bounds on what a table file may ask for; a lookup goes through groups and rules in order. */
 #define NEZHA_TABLE_BYTES  (1u << 20)
@@ -15,7 +16,8 @@
 #define NEZHA_TABLE_TEXT   256         /* bytes of a header field */
 #define NEZHA_BLOCK_DEFAULT (64u << 10)
 
-/* What a table may say about itself: optional, kept and printed, without influence on a plan. */
+/* What a table may say about itself: optional, kept and printed, without influence on a plan; the first four
+ * are compared with the job (fingerprint.h). */
 #define NEZHA_TABLE_HEADERS(X) X(mpi) X(host) X(topology) X(rails) X(date) X(comment)
 
 enum nezha_table_header {
@@ -30,12 +32,14 @@ struct nezha_rule {
 	enum nezha_algorithm alg;
 	enum nezha_reason reason;              /* _RULE, or for native also _SMALL, _ONE_NODE, _SHARED_NODE */
 	uint32_t block;                        /* bytes; 0 if native */
+	struct nezha_rail_set rails;           /* what the ring is restricted to; empty: all */
 };
 
 struct nezha_rule_group {
 	int comm_size_min, comm_size_max;      /* inclusive; INT_MAX: no bound; so the others */
 	int nodes_min, nodes_max;
 	int ppn_min, ppn_max;
+	int measured;                          /* ranks that nezha-tune measured it with; 0: not told */
 	size_t rule_count;
 	struct nezha_rule *rules;              /* owned */
 };

@@ -22,12 +22,14 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	X(table,        TABLE,        text,    "",     "the path of a tuning table", \
 	  "the tuning table that rank 0 reads; built-in rules without it") \
 	X(tune,         TUNE,         text,    "", \
-	  "alg=ring|native[,block=BYTES][,min=BYTES][,max=BYTES]", \
+	  "alg=ring|native[,block=BYTES][,rails=LIST][,min=BYTES][,max=BYTES]", \
 	  "one rule that goes before the table's") \
 	X(policy,       POLICY,       policy,  "ecf",  "ecf, static or slice", \
 	  "how a link picks a rail for the next block") \
 	X(open_timeout, OPEN_TIMEOUT, seconds, "10",   "seconds, 0.1 to 3600", \
 	  "how long MPI_Init waits for ranks without Nezha, and a new communicator for its connections") \
+	X(reproducible, REPRODUCIBLE, bool,    "0",    "0 or 1", \
+	  "1: decide by the table alone, never by what was measured: runs agree bit for bit") \
 	X(report,       REPORT,       text,    "0",    "0, 1, or the name of a file that gets JSON", \
 	  "a report of what was done, at the end") \
 	X(log,          LOG,          level,   "warn", "error, warn, info or debug", \

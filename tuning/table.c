@@ -68,6 +68,12 @@ static void print_rule(FILE *f, const struct nezha_rule *rule)
 		print_bytes(f, "msg_size_max", rule->msg_size_max);
 	if (rule->block)
 		print_bytes(f, "block", rule->block);
+	if (rule->rails.count) {
+		char rails[NEZHA_RAIL_SET_TEXT];
+
+		nezha_rail_set_print(&rule->rails, ',', rails, sizeof rails);
+		fprintf(f, "\"rails\": \"%s\", ", rails);
+	}
 	if (rule->reason != NEZHA_REASON_RULE)
 		fprintf(f, "\"reason\": \"%s\", ", nezha_reason_name(rule->reason));
 	fprintf(f, "\"alg\": \"%s\"}", nezha_algorithm_name(rule->alg));
@@ -87,6 +93,8 @@ static void print_group(FILE *f, const struct nezha_rule_group *group)
 	print_range(f, "comm_size", group->comm_size_min, group->comm_size_max);
 	print_range(f, "nodes", group->nodes_min, group->nodes_max);
 	print_range(f, "ppn", group->ppn_min, group->ppn_max);
+	if (group->measured)
+		fprintf(f, "\"measured\": %d, ", group->measured);
 	fputs("\"rules\": [\n", f);
 	for (size_t i = 0; i < group->rule_count; i++) {
 		print_rule(f, &group->rules[i]);

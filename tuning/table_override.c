@@ -83,11 +83,19 @@ static int read_max(struct word whole, struct word value, struct nezha_rule *rul
 	return NEZHA_OK;
 }
 
+static int read_rails(struct word whole, struct word value, struct nezha_rule *rule, char **error)
+{
+	if (nezha_rail_set_parse(value.text, value.len, &rule->rails) != NEZHA_OK)
+		return refuse(whole, "rails= " NEZHA_RAIL_SET_ALLOWED ", with + between them", error);
+	return NEZHA_OK;
+}
+
 static const struct {
 	const char *key;
 	int (*read)(struct word whole, struct word value, struct nezha_rule *rule, char **error);
 } keys[] = {
 	{ "alg", read_alg }, { "block", read_block }, { "min", read_min }, { "max", read_max },
+	{ "rails", read_rails },
 };
 #define KEY_COUNT (sizeof keys / sizeof *keys)
 
@@ -101,15 +109,15 @@ static int read_word(struct word word, struct nezha_rule *rule, unsigned *seen, 
 		if (!is(key, keys[k].key))
 			continue;
 		if (*seen & 1u << k)
-			return refuse(word, "each of alg, block, min and max once", error);
+			return refuse(word, "each of alg, block, rails, min and max once", error);
 		*seen |= 1u << k;
 		value = (struct word){ equals + 1, word.len - key.len - 1 };
 		return keys[k].read(word, value, rule, error);
 	}
-	return refuse(word, "alg=, block=, min= and max=, separated by commas", error);
+	return refuse(word, "alg=, block=, rails=, min= and max=, separated by commas", error);
 }
 
-static int read_rule(const char *tune, struct nezha_rule *out, char **error)
+int nezha_rule_parse(const char *tune, struct nezha_rule *out, char **error)
 {
 	struct nezha_rule rule = { .msg_size_max = UINT64_MAX, .reason = NEZHA_REASON_RULE };
 	struct word whole = { tune, strlen(tune) };
@@ -129,6 +137,8 @@ static int read_rule(const char *tune, struct nezha_rule *out, char **error)
 		return refuse(whole, "alg=native or alg=ring in it", error);
 	if (rule.alg == NEZHA_ALG_NATIVE && rule.block)
 		return refuse(whole, "block= with alg=ring only", error);
+	if (rule.alg == NEZHA_ALG_NATIVE && rule.rails.count)
+		return refuse(whole, "rails= with alg=ring only", error);
 	if (rule.msg_size_min > rule.msg_size_max)
 		return refuse(whole, "a min= that is not more than max=", error);
 	if (rule.alg != NEZHA_ALG_NATIVE && !rule.block)
@@ -172,7 +182,7 @@ int nezha_table_override(struct nezha_table *table, const char *tune, char **err
 	struct nezha_rule rule;
 	struct nezha_rule_group *groups;
 	size_t count = table->group_count;
-	int status = read_rule(tune, &rule, error);
+	int status = nezha_rule_parse(tune, &rule, error);
 
 	if (status == NEZHA_OK)
 		status = check_room(table, error);

@@ -227,6 +227,14 @@ static int read_block(struct parser *p, const struct field *field, json_t *value
 	return NEZHA_OK;
 }
 
+static int read_rails(struct parser *p, const struct field *field, json_t *value, void *target)
+{
+	if (!json_is_string(value) ||
+	    nezha_rail_set_parse(json_string_value(value), json_string_length(value), member(field, target)))
+		return wrong(p, field, value, NEZHA_RAIL_SET_ALLOWED);
+	return NEZHA_OK;
+}
+
 static int read_alg(struct parser *p, const struct field *field, json_t *value, void *target)
 {
 	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++)
@@ -273,6 +281,7 @@ static const struct field rule_fields[] = {
 	{ "msg_size_max", read_size_max, RULE(msg_size_max), false },
 	{ "alg", read_alg, RULE(alg), true },
 	{ "block", read_block, RULE(block), false },
+	{ "rails", read_rails, RULE(rails), false },
 	{ "reason", read_reason, RULE(reason), false },
 };
 
@@ -293,6 +302,8 @@ static int read_rule(struct parser *p, json_t *object, void *place)
 		return fail(p,
 		            "\"block\" is %" PRIu32 ", but \"alg\" is \"native\": allowed with \"ring\" only",
 		            rule->block);
+	if (rule->alg == NEZHA_ALG_NATIVE && rule->rails.count)
+		return fail(p, "\"rails\" is given, but \"alg\" is \"native\": allowed with \"ring\" only");
 	if (rule->alg != NEZHA_ALG_NATIVE && rule->reason != NEZHA_REASON_RULE)
 		return fail(p, "\"reason\" is \"%s\", but \"alg\" is \"%s\": allowed with \"native\" only",
 		            nezha_reason_name(rule->reason), nezha_algorithm_name(rule->alg));
@@ -317,6 +328,7 @@ static const struct field group_fields[] = {
 	{ "nodes_max", read_max, GROUP(nodes_max), false },
 	{ "ppn_min", read_min, GROUP(ppn_min), false },
 	{ "ppn_max", read_max, GROUP(ppn_max), false },
+	{ "measured", read_min, GROUP(measured), false },
 	{ "rules", read_rules, 0, true },
 };
 

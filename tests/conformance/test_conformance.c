@@ -39,9 +39,10 @@ static void check_note(struct member *member, const uint64_t *note, uint64_t cou
 	}
 }
 
-/* One call, checked.  Every other one carries a note. */
-static void check_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op,
-                       uint64_t count, uint32_t block, bool in_place, uint32_t shared)
+/* One call, checked; over `rails` (0: all), the first `shared` blocks over the collective rail.  Every other one
+ * carries a note. */
+static void check_call_over(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op,
+                            uint64_t count, uint32_t block, bool in_place, uint32_t rails, uint32_t shared)
 {
 	size_t bytes = count * nezha_type_size(type);
 	unsigned seed = (unsigned)(count * 31 + type * 7 + op);
@@ -56,8 +57,9 @@ static void check_call(struct member *member, struct nezha_team *team, enum nezh
 	memset(recv, 0xa5, bytes);
 	if (in_place)
 		memcpy(recv, send, bytes);
-	rc = nezha_allreduce_shared(team, in_place ? recv : send, recv, count, type, op, block,
-	                            noted ? note : NULL, shared);
+	rc = nezha_allreduce(team, in_place ? recv : send, recv, count, type, op,
+	                     &(struct nezha_way){ .block = block, .rails = rails, .shared = shared,
+	                                          .note = noted ? note : NULL });
 	EXPECT(member, rc == NEZHA_OK);
 	if (noted)
 		check_note(member, note, count);
@@ -66,6 +68,12 @@ static void check_call(struct member *member, struct nezha_team *team, enum nezh
 	free(send);
 	free(recv);
 	free(reference);
+}
+
+static void check_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op,
+                       uint64_t count, uint32_t block, bool in_place, uint32_t shared)
+{
+	check_call_over(member, team, type, op, count, block, in_place, 0, shared);
 }
 
 static void all_types(struct member *member, void *argument)
@@ -165,6 +173,47 @@ static void test_cuts(void **state)
 	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
 	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
 	assert_int_equal(world_run(4, 3, NEZHA_POLICY_SLICE, calls_under_cuts, NULL), 0);
+}
+
+/* ---- calls that are restricted to some of the rails ---- */
+
+static void calls_over_some_rails(struct member *member, void *argument)
+{
+	struct nezha_rail_set last_two;
+
+	(void)argument;
+	EXPECT(member, nezha_rail_set_parse("tcp:127.77.2.0/24,tcp:127.77.1.0/24", 35, &last_two) == NEZHA_OK);
+	EXPECT(member, nezha_team_rails_named(member->team, &last_two) == 6);
+	for (uint32_t rails = 1; rails < 8; rails++) {
+		check_call_over(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 500007, 8192, rails % 2, rails, 0);
+		for (uint32_t r = 0; r < 3; r++)
+			EXPECT(member, rails >> r & 1 || !nezha_team_last_bytes(member->team, r));
+	}
+}
+
+/* The one rail of a call is lost just before it: the others do its work. */
+static void calls_over_a_lost_rail(struct member *member, void *argument)
+{
+	bool others = false;
+
+	(void)argument;
+	for (int i = 0; i < 20; i++) {
+		world_barrier(member);
+		pthread_mutex_lock(&member->engine->lock);
+		nezha_link_path_fail(&member->team->right->paths[1], "the test says so");
+		pthread_mutex_unlock(&member->engine->lock);
+		check_call_over(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, 100003, 8192, i % 2, 2, 0);
+		others = others || nezha_team_last_bytes(member->team, 0) || nezha_team_last_bytes(member->team, 2);
+	}
+	EXPECT(member, others);
+}
+
+static void test_some_rails(void **state)
+{
+	(void)state;
+	for (int policy = NEZHA_POLICY_ECF; policy <= NEZHA_POLICY_SLICE; policy++)
+		assert_int_equal(world_run(3, 3, policy, calls_over_some_rails, NULL), 0);
+	assert_int_equal(world_run(3, 3, NEZHA_POLICY_ECF, calls_over_a_lost_rail, NULL), 0);
 }
 
 /* ---- several teams at once ---- */
@@ -327,7 +376,8 @@ static void counts_differ(struct member *member, void *argument)
 	int rc;
 
 	(void)argument;
-	rc = nezha_allreduce(member->team, send, recv, count, NEZHA_FLOAT32, NEZHA_SUM, 4096, NULL);
+	rc = nezha_allreduce(member->team, send, recv, count, NEZHA_FLOAT32, NEZHA_SUM,
+	                     &(struct nezha_way){ .block = 4096 });
 	EXPECT(member, rc != NEZHA_OK);
 	free(send);
 	free(recv);
@@ -376,8 +426,8 @@ static void learning(struct member *member, void *argument)
 			float *vector = calloc(count, sizeof *vector);
 			bool noted = nezha_model_note(model, note);
 
-			EXPECT(member, nezha_allreduce(member->team, vector, vector, count, NEZHA_FLOAT32, NEZHA_SUM, 4096,
-			                               noted ? note : NULL) == NEZHA_OK);
+			EXPECT(member, nezha_allreduce(member->team, vector, vector, count, NEZHA_FLOAT32, NEZHA_SUM,
+			                               &(struct nezha_way){ .block = 4096, .note = noted ? note : NULL }) == NEZHA_OK);
 			if (noted)
 				nezha_model_learn(model, note);
 			free(vector);
@@ -414,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_some_rails),
 		cmocka_unit_test(test_teams),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_collective),

@@ -13,7 +13,8 @@
 #                                 none did
 #   verdict                       prints the sum and ends the script
 # Variables that they heed: `before` and `after` (libraries in LD_PRELOAD around Nezha), `seconds` (a job's
-# time limit), and `control=1` (MPI's own traffic on the control network, so that cut rails hit Nezha alone),
+# time limit), and `control` (1: MPI's own traffic on the control network, so that cut rails hit Nezha alone;
+# rail: on rail 0),
 # `meanwhile` (a command to run while the job does).
 # The last job's output is $out, its report $report, its status $status.
 set -u
@@ -123,6 +124,8 @@ job() {
 	case $control$mpi in
 	1openmpi) launch=(--mca btl_tcp_if_include 10.77.200.0/24 --) ;;
 	1mpich) launch=(-genv UCX_NET_DEVICES em --) ;;
+	railopenmpi) launch=(--mca btl_tcp_if_include 10.77.0.0/24 --) ;;
+	railmpich) launch=(-genv UCX_NET_DEVICES e0 --) ;;
 	esac
 	out=$work/out
 	: >"$out"

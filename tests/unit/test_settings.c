@@ -14,10 +14,10 @@ static struct nezha_settings read_settings(const char *const *variables, const c
                                            int expected_errors)
 {
 	struct nezha_settings settings;
-	char *problems = NULL, *block[9] = { NULL };
+	char *problems = NULL, *block[16] = { NULL };
 	int errors = -1;
 
-	for (int i = 0; variables && variables[i]; i++)
+	for (size_t i = 0; variables && variables[i] && i + 1 < sizeof block / sizeof *block; i++)
 		block[i] = (char *)variables[i];
 	assert_int_equal(nezha_settings_read(block, &settings, &problems, &errors), NEZHA_OK);
 	assert_string_equal(problems, expected_problems);
@@ -179,7 +179,7 @@ static void unknown_names_are_told(void **state)
 {
 	static const char known[] =
 		"; known are NEZHA_ENABLE, NEZHA_RAILS, NEZHA_TABLE, NEZHA_TUNE, NEZHA_POLICY, "
-		"NEZHA_OPEN_TIMEOUT, NEZHA_REPORT, NEZHA_LOG, NEZHA_LOG_FILE\n";
+		"NEZHA_OPEN_TIMEOUT, NEZHA_REPRODUCIBLE, NEZHA_REPORT, NEZHA_LOG, NEZHA_LOG_FILE\n";
 	struct nezha_settings s;
 	char problem[1024], name[200];
 
@@ -248,13 +248,13 @@ static void packs_and_unpacks(void **state)
 
 	(void)state;
 	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_POLICY=ecf\n"
-	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPORT=0\nNEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
+	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_REPORT=0\nNEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	nezha_settings_free(&s);
 	s = READ("", 0, "NEZHA_ENABLE=0", "NEZHA_TUNE=alg=ring,min=1", "NEZHA_POLICY=static",
 	         "NEZHA_LOG=debug", "NEZHA_OPEN_TIMEOUT=0.7", "NEZHA_LOG_FILE=%r.log", "NEZHA_REPORT=r.json",
-	         "NEZHA_RAILS=tcp:a");
+	         "NEZHA_RAILS=tcp:a", "NEZHA_REPRODUCIBLE=yes");
 	assert_packs_as(&s, "NEZHA_ENABLE=0\nNEZHA_RAILS=tcp:a\nNEZHA_TABLE=\nNEZHA_TUNE=alg=ring,min=1\n"
-	                "NEZHA_POLICY=static\nNEZHA_OPEN_TIMEOUT=0.700000000\nNEZHA_REPORT=r.json\n"
+	                "NEZHA_POLICY=static\nNEZHA_OPEN_TIMEOUT=0.700000000\nNEZHA_REPRODUCIBLE=1\nNEZHA_REPORT=r.json\n"
 	                "NEZHA_LOG=debug\nNEZHA_LOG_FILE=%r.log\n");
 	nezha_settings_free(&s);
 }
@@ -267,7 +267,7 @@ static void packs_in_any_locale(void **state)
 	if (setlocale(LC_ALL, "de_DE.UTF-8") || setlocale(LC_ALL, "fr_FR.UTF-8"))
 		print_message("with a decimal comma\n");
 	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_POLICY=ecf\n"
-	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPORT=0\nNEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
+	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_REPORT=0\nNEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	setlocale(LC_ALL, "C");
 	nezha_settings_free(&s);
 }
@@ -324,7 +324,7 @@ static void every_setting_is_documented(void **state)
 		assert_true(*doc->allowed);
 		assert_true(*doc->help);
 	}
-	assert_int_equal(count, 9);
+	assert_int_equal(count, 10);
 	assert_string_equal(nezha_setting_doc(1)->name, "NEZHA_RAILS");
 	assert_string_equal(nezha_setting_doc(1)->def, "auto");
 	assert_null(nezha_setting_doc(count + 1));

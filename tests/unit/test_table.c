@@ -13,8 +13,8 @@
 #include "tuning/status.h"
 #include "tuning/table.h"
 
-#define RULE_KEYS "msg_size_min, msg_size_max, alg, block, reason"
-#define GROUP_KEYS "comm_size_min, comm_size_max, nodes_min, nodes_max, ppn_min, ppn_max, rules"
+#define RULE_KEYS "msg_size_min, msg_size_max, alg, block, rails, reason"
+#define GROUP_KEYS "comm_size_min, comm_size_max, nodes_min, nodes_max, ppn_min, ppn_max, measured, rules"
 #define TOP_KEYS "version, collectives, mpi, host, topology, rails, date, comment"
 
 static struct nezha_table *parse(const char *text)
@@ -207,6 +207,11 @@ static void refuses_wrong_groups(void **state)
 
 static void refuses_wrong_rules(void **state)
 {
+	static const char *const wrong_rails[] = {
+		"", "auto", "tcp:e0", "10.1.0.0/16", "tcp:10.1.0.0", "tcp:10.1.0.1/16", "tcp:10.1.0.0/0",
+		"tcp:10.1.0.0/32", "tcp:10.1.0.0/16,", "tcp:0.0.0.0/1+tcp:0.0.0.0/1",
+	};
+
 	(void)state;
 	assert_rule_refused("{}", "t.json:3: the key \"alg\" is missing");
 	assert_rule_refused("{\"alg\":\n\"rnig\"}",
@@ -242,6 +247,18 @@ static void refuses_wrong_rules(void **state)
 	assert_rule_refused(
 		"{\"alg\": \"native\", \"block\": 4096}",
 		"t.json:3: \"block\" is 4096, but \"alg\" is \"native\": allowed with \"ring\" only");
+	for (size_t i = 0; i < sizeof wrong_rails / sizeof *wrong_rails; i++) {
+		char rule[128], message[256];
+
+		snprintf(rule, sizeof rule, "{\"alg\": \"ring\", \"rails\": \"%s\"}", wrong_rails[i]);
+		snprintf(message, sizeof message, "t.json:3: \"rails\" is \"%s\": allowed is one to eight different "
+		         "tcp:SUBNET/BITS, such as tcp:10.1.0.0/16", wrong_rails[i]);
+		assert_rule_refused(rule, message);
+	}
+	assert_rule_refused("{\"alg\": \"native\", \"rails\": \"tcp:10.1.0.0/16\"}",
+	                    "t.json:3: \"rails\" is given, but \"alg\" is \"native\": allowed with \"ring\" only");
+	assert_group_refused("\"measured\": 0, \"rules\": []",
+	                     "t.json:2: \"measured\" is 0: allowed is a whole number from 1 to 2147483647");
 	assert_rule_refused("{\"alg\": \"native\", \"reason\": \"no-rule\"}",
 	                    "t.json:3: \"reason\" is \"no-rule\": allowed is \"rule\", \"small\", "
 	                    "\"one-node\" or \"shared-node\"");
@@ -357,6 +374,7 @@ static void assert_prints_alike(const struct nezha_table *table)
 
 			assert_true(a->msg_size_min == b->msg_size_min && a->msg_size_max == b->msg_size_max);
 			assert_true(a->alg == b->alg && a->reason == b->reason && a->block == b->block);
+			assert_true(nezha_rail_set_equal(&a->rails, &b->rails));
 		}
 	}
 	nezha_table_free(again);
@@ -377,6 +395,13 @@ static void prints_what_it_reads(void **state)
 	nezha_table_free(table);
 	table = parse("{\"version\": 1, \"host\": \"a \\\"b\\\" \\u00e4\\n\", \"collectives\": "
 	              "{\"allreduce\": []}}");
+	assert_prints_alike(table);
+	nezha_table_free(table);
+	table = parse("{\"version\": 1, \"collectives\": {\"allreduce\": [{\"measured\": 4, \"rules\": [{\"alg\": "
+	              "\"ring\", \"rails\": \"tcp:10.1.0.0/16\"}, {\"alg\": \"ring\", \"rails\": "
+	              "\"tcp:10.2.0.0/16+tcp:192.168.7.128/25\"}]}]}}");
+	assert_int_equal(table->groups[0].measured, 4);
+	assert_int_equal(table->groups[0].rules[1].rails.count, 2);
 	assert_prints_alike(table);
 	nezha_table_free(table);
 	example = read_source("doc/table-example.json");
@@ -415,7 +440,7 @@ static void override_goes_first_everywhere(void **state)
 		assert_int_equal(nezha_table_override(table, "alg=ring,block=8K,min=10,max=1M", &error),
 		                 NEZHA_OK);
 		nezha_plan_make(table, &scales[i], (1 << 20) + 1, &plan);
-		assert_memory_equal(&plan, &before, sizeof plan);
+		assert_true(nezha_plan_equal(&plan, &before));
 		nezha_table_free(table);
 	}
 	/* A scale that no group of the table fits. */
@@ -439,21 +464,26 @@ static void override_refuses_what_is_wrong(void **state)
 	static const struct {
 		const char *tune, *message;
 	} cases[] = {
-		{ "", "\"\": allowed is alg=, block=, min= and max=, separated by commas" },
-		{ "ring", "\"ring\": allowed is alg=, block=, min= and max=, separated by commas" },
-		{ "alg=ring,", "\"\": allowed is alg=, block=, min= and max=, separated by commas" },
+		{ "", "\"\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
+		{ "ring", "\"ring\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
+		{ "alg=ring,", "\"\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
 		{ "alg=ring, min=1",
-		  "\" min=1\": allowed is alg=, block=, min= and max=, separated by commas" },
+		  "\" min=1\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
 		{ "alg=ring,blok=4K",
-		  "\"blok=4K\": allowed is alg=, block=, min= and max=, separated by commas" },
+		  "\"blok=4K\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
 		{ "alg=rnig", "\"alg=rnig\": allowed is alg=native or alg=ring" },
 		{ "alg=", "\"alg=\": allowed is alg=native or alg=ring" },
 		{ "min=5", "\"min=5\": allowed is alg=native or alg=ring in it" },
-		{ "alg=ring,alg=ring", "\"alg=ring\": allowed is each of alg, block, min and max once" },
+		{ "alg=ring,alg=ring", "\"alg=ring\": allowed is each of alg, block, rails, min and max once" },
 		{ "alg=ring,block=5000", "\"block=5000\": allowed is block= a multiple of 4K from 4K to 4M" },
 		{ "alg=ring,block=8M", "\"block=8M\": allowed is block= a multiple of 4K from 4K to 4M" },
 		{ "alg=ring,block=", "\"block=\": allowed is block= a multiple of 4K from 4K to 4M" },
 		{ "alg=native,block=4K", "\"alg=native,block=4K\": allowed is block= with alg=ring only" },
+		{ "alg=ring,rails=tcp:e0",
+		  "\"rails=tcp:e0\": allowed is rails= one to eight different tcp:SUBNET/BITS, such as "
+		  "tcp:10.1.0.0/16, with + between them" },
+		{ "alg=native,rails=tcp:10.1.0.0/16",
+		  "\"alg=native,rails=tcp:10.1.0.0/16\": allowed is rails= with alg=ring only" },
 		{ "alg=ring,min=12abc",
 		  "\"min=12abc\": allowed is min= a number of bytes, such as 65536, 64K or 1M" },
 		{ "alg=ring,min=inf",
@@ -465,7 +495,7 @@ static void override_refuses_what_is_wrong(void **state)
 		{ "alg=ring,min=00000000000000000000000000000000000001",
 		  "\"min=000000000000000000000000000000000000\": allowed is min= a number of bytes, such as "
 		  "65536, 64K or 1M" },
-		{ "a\nb", "\"a b\": allowed is alg=, block=, min= and max=, separated by commas" },
+		{ "a\nb", "\"a b\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
 	};
 	struct nezha_table *table;
 	char *before, *after, expected[256];

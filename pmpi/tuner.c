@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmpi/tuner.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmpi/comm.h"
+#include "pmpi/context.h"
+#include "pmpi/origin.h"
+#include "rails/team.h"
+#include "tuning/status.h"
+#include "tuning/table.h"
+
+/* The rule over an empty table. */
+static int make_table(const char *rule, struct nezha_table **out, char **message)
+{
+	static const char empty[] = "{\"version\": 1, \"collectives\": {\"allreduce\": []}}";
+	struct nezha_table *table;
+	int status = nezha_table_parse(empty, sizeof(empty) - 1, "empty table", &table, message);
+
+	if (status != NEZHA_OK)
+		return status;
+	status = nezha_table_override(table, rule, message);
+	if (status == NEZHA_OK)
+		*out = table;
+	else
+		nezha_table_free(table);
+	return status;
+}
+
+static int set_rule(const char *rule, char *error, size_t len)
+{
+	struct nezha_job *job = &nezha_context.job;
+	struct nezha_table *table;
+	char *message = NULL;
+
+	if (make_table(rule, &table, &message) != NEZHA_OK) {
+		snprintf(error, len, "%s", message ? message : "no memory");
+		free(message);
+		return -1;
+	}
+	nezha_context.learning = false;
+	nezha_table_free(job->table);
+	job->table = table;
+	nezha_context.table_floor = nezha_job_floor(job);
+	nezha_context_aim();
+	return 0;
+}
+
+static void name_rails(const struct nezha_team *team, struct nezha_rail_set *out)
+{
+	int most, common = nezha_team_rails_common(team, &most);
+
+	for (int c = 0; c < common; c++) {
+		struct nezha_subnet subnet = nezha_team_rail(team, c);
+
+		/* Two interfaces in one subnet cannot be told apart by a rule: they are one. */
+		if (!nezha_rail_set_has(out, &subnet))
+			out->subnet[out->count++] = subnet;
+	}
+}
+
+static int describe(nezha_word handle, struct nezha_tuner_job *out)
+{
+	struct nezha_comm *comm;
+
+	memset(out, 0, sizeof(*out));
+	if (!nezha_context.on || nezha_comm_find((MPI_Comm)handle, &comm) != MPI_SUCCESS)
+		return -1;
+	out->scale = comm->scale;
+	if (comm->team)
+		name_rails(comm->team, &out->rails);
+	else
+		snprintf(out->why, sizeof(out->why), "%s", nezha_reason_text(comm->reason));
+	nezha_origin_here(&out->here);
+	return 0;
+}
+
+const struct nezha_tuner nezha_tuner = { .rule = set_rule, .describe = describe };

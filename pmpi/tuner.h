@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What nezha-tune's worker (tune_worker.c) asks of the Nezha in its process: not for applications.  The stub exports
+ * nezha_tuner_1, which the worker looks up by name; the name changes with the interface. */
+#ifndef NEZHA_PMPI_TUNER_H
+#define NEZHA_PMPI_TUNER_H
+
+#include <stddef.h>
+
+#include "pmpi/entry.h"
+#include "tuning/fingerprint.h"
+#include "tuning/plan.h"
+#include "tuning/rail_set.h"
+
+struct nezha_tuner_job {
+	struct nezha_scale scale;          /* of the communicator */
+	struct nezha_rail_set rails;       /* that its ranks have in common; empty: none */
+	char why[96];                      /* if there are none: why */
+	struct nezha_fingerprint here;     /* of the calling rank */
+};
+
+struct nezha_tuner {
+	/* From now on this rule (NEZHA_TUNE's syntax) alone decides, for calls that it does not fit nothing does:
+	 * they go native.
+	 * Collective in meaning, local in work: all ranks call it with the same rule between the same calls, no call is
+	 * in progress.  0, or -1 with one line in `error`. */
+	int (*rule)(const char *rule, char *error, size_t len);
+
+	/* What is known of a communicator (its handle) after its first call that a rule sent to the rails.  Local. 
+	 * 0, or -1: it is
+	 * none, or there was no memory. */
+	int (*describe)(nezha_word comm, struct nezha_tuner_job *out);
+};
+
+/* NULL: no backend is loaded (before MPI_Init, or the MPI library has none). */
+#define NEZHA_TUNER_SYMBOL "nezha_tuner_1"
+typedef const struct nezha_tuner *nezha_tuner_fn(void);
+
+/* The backend's. */
+extern const struct nezha_tuner nezha_tuner;
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What nezha-tune has measured.  It is told in lines, by its worker and, the same lines, by the journal that it
+ * keeps beside its output:
+ *
+ *     job RANKS NODES PPN               begins what one job told
+ *     mpi|host|topology|rails TEXT      where it ran (fingerprint.h)
+ *     at BYTES                          a size is being measured (not in journals)
+ *     time BYTES NS CALLS RULE          median of a call under this rule (as NEZHA_TUNE), out of so many calls
+ *     size BYTES                        that size is finished
+ *     skipped BYTES                     it was left out for lack of time (not in journals)
+ *     failed TEXT, end                  how the job ended (not in journals) */
+#ifndef NEZHA_TUNING_MEASURED_H
+#define NEZHA_TUNING_MEASURED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuning/fingerprint.h"
+#include "tuning/rules.h"
+#include "tuning/sweep.h"
+
+#define NEZHA_TUNE_MARK "@nezha-tune "     /* before each line of the worker */
+#define NEZHA_MEASURED_SIZES 64            /* of one scale */
+
+struct nezha_measured_time {
+	struct nezha_rule rule;
+	double ns;                         /* median of one call, on the slowest rank */
+	uint64_t calls;
+};
+
+struct nezha_measured_size {
+	uint64_t bytes;
+	bool finished;
+	size_t count;
+	struct nezha_measured_time time[NEZHA_SWEEP_CANDIDATES];
+};
+
+/* Of one scale; sizes in ascending order. */
+struct nezha_measured {
+	struct nezha_scale scale;
+	struct nezha_fingerprint where;
+	size_t count;
+	struct nezha_measured_size size[NEZHA_MEASURED_SIZES];
+};
+
+enum nezha_measured_kind {
+	NEZHA_MEASURED_JOB, NEZHA_MEASURED_WHERE, NEZHA_MEASURED_AT, NEZHA_MEASURED_TIME, NEZHA_MEASURED_SIZE,
+	NEZHA_MEASURED_SKIPPED, NEZHA_MEASURED_FAILED, NEZHA_MEASURED_END,
+};
+
+/* Takes in one line without its mark and end (untrusted).  *kind says what it was, *bytes which size it was about
+ * (0: none).
+ * NEZHA_ERR_INVALID: no such line, or more sizes or candidates than there may be. */
+int nezha_measured_take(struct nezha_measured *measured, const char *line, enum nezha_measured_kind *kind,
+                        uint64_t *bytes);
+
+/* The size if it is finished; NULL if not. */
+const struct nezha_measured_size *nezha_measured_find(const struct nezha_measured *measured, uint64_t bytes);
+
+/* ---- the choice ---- */
+
+/* Native wins unless a rule is faster by more than this. */
+#define NEZHA_CHOICE_TIE 1.02
+
+/* The cheapest candidate; native if it is not slower by more than NEZHA_CHOICE_TIE.  NULL: nothing was measured. */
+const struct nezha_measured_time *nezha_choose(const struct nezha_measured_size *size);
+
+/* The rules that decide as measured: finished sizes with the same choice in a row share one, between two choices the
+ * border is the
+ * geometric mean of their sizes.  What is smaller than all goes native, what is larger than all goes as the largest.
+ * `out` is zeroed but for the rules and ->measured, all owned by the caller.  NEZHA_ERR_INVALID: no size is
+ * finished; NEZHA_ERR_NOMEM. */
+int nezha_choose_rules(const struct nezha_measured *measured, struct nezha_rule_group *out);
+
+/* Puts the rules of a scale (taken over) into the table, in place of those of the same number of ranks.  Measured
+ * groups come first and
+ * hold for one rank a node; among them they share out all numbers of ranks, each nearest (in ratio) to what was measured.
+ * Other groups stay behind them.  NEZHA_ERR_NOMEM; NEZHA_ERR_INVALID: no room for one more group. */
+int nezha_choose_put(struct nezha_table *table, const struct nezha_rule_group *group);
+
+/* Whether the table has rules measured with so many ranks. */
+bool nezha_choose_has(const struct nezha_table *table, int ranks);
+
+#endif

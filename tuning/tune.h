@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The parts of nezha-tune.  Each says by nezha_tune_problem what is wrong before it returns an error. */
+#ifndef NEZHA_TUNING_TUNE_H
+#define NEZHA_TUNING_TUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuning/measured.h"
+
+#define NEZHA_TUNE_SCALES 32      /* numbers of ranks in one run */
+
+/* One line "nezha-tune: ..." on stderr. */
+void nezha_tune_problem(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Exit statuses. */
+enum { NEZHA_TUNE_GOOD = 0, NEZHA_TUNE_BAD = 1, NEZHA_TUNE_USAGE = 2, NEZHA_TUNE_STOPPED = 128 };   /* STOPPED + the signal */
+
+/* ---- what is wanted (tune_arguments.c) ---- */
+
+struct nezha_tune_list {
+	size_t count;
+	uint64_t value[NEZHA_MEASURED_SIZES];   /* ascending, each once */
+};
+
+/* Reads "2,4,8": whole numbers from 2 to 100000, at most NEZHA_TUNE_SCALES.  NEZHA_ERR_INVALID. */
+int nezha_tune_read_ranks(const char *text, struct nezha_tune_list *out);
+
+/* Reads "64K,1M", "64K-64M" (in steps of two) or a list of both: multiples of 4 from 4 to 1G, at most
+ * NEZHA_MEASURED_SIZES.  NEZHA_ERR_INVALID. */
+int nezha_tune_read_sizes(const char *text, struct nezha_tune_list *out);
+
+/* The blocks that are tried at a size: the built-in table's, half and twice as much, as far as they are blocks and
+ * differ in effect.  The built-in one is the first. */
+void nezha_tune_blocks(const struct nezha_table *builtin, uint64_t bytes, struct nezha_sweep_blocks *out);
+
+/* Splits a command as a shell would, but for quoting ('...', "...", \c) nothing is special.  *out is one block of
+ * memory that
+ * ends with NULL, the caller frees it.  NEZHA_ERR_INVALID: empty, or a quotation mark lacks its other. */
+int nezha_tune_split(const char *command, char ***out, size_t *count);
+
+/* ---- the user's mpirun (tune_launcher.c) ---- */
+
+enum nezha_tune_mpi { NEZHA_TUNE_UNKNOWN, NEZHA_TUNE_OPENMPI, NEZHA_TUNE_MPICH };
+
+/* Whose launcher prints this for --version. */
+enum nezha_tune_mpi nezha_tune_recognise(const char *version);
+
+/* Asks `words --version`.  NEZHA_ERR_INVALID: it cannot be run, or it is neither's. */
+int nezha_tune_ask(char *const *words, size_t count, enum nezha_tune_mpi *out);
+
+/* ---- the command line (tune_options.c) ---- */
+
+struct nezha_tune_options {
+	struct nezha_tune_list ranks, sizes;
+	char **words;                  /* of --mpirun; owned */
+	size_t word_count;
+	const char *output, *extend, *library, *worker;
+	enum nezha_tune_mpi mpi;
+	double seconds;
+	bool again;
+};
+
+/* Reads it.  -1: go on; else what is to be said has been said, and this is the exit status.  options->words is the
+ * caller's
+ * to free in any case. */
+int nezha_tune_options_read(int argc, char **argv, struct nezha_tune_options *options);
+
+/* Fills in what the command line leaves open: whose mpirun it is, and Nezha's files, looked up on this host.
+ * NEZHA_ERR_INVALID. */
+int nezha_tune_find_parts(struct nezha_tune_options *options);
+
+/* ---- a job ---- */
+
+struct nezha_tune_job {
+	char *const *words;            /* the user's mpirun */
+	size_t word_count;
+	enum nezha_tune_mpi mpi;
+	const char *library, *worker;
+	double seconds;                /* what the measurement should take */
+	int ranks;
+	const struct nezha_tune_list *sizes;
+	const struct nezha_table *builtin;
+};
+
+/* The whole command of a job, in one block of memory that ends with NULL: words -n RANKS, LD_PRELOAD and the user's
+ * NEZHA_* by -x or -genv, the worker and its arguments.  NULL: no memory. */
+char **nezha_tune_command(const struct nezha_tune_job *job, char *const *environment);
+
+/* ---- running (tune_job.c) ---- */
+
+/* Called with each line, without its end; an error ends what says it. */
+typedef int nezha_tune_line_fn(const char *line, void *context);
+
+/* Runs a short command, its standard input empty, and passes on each line that it says.  NEZHA_ERR_SYSTEM: it could
+ * not be run
+ * or failed; NEZHA_ERR_TIMEOUT: it took more than 30 s.  Says nothing itself. */
+int nezha_tune_listen(char *const *command, nezha_tune_line_fn *line, void *context);
+
+/* Runs a command, its standard input empty, until it ends, `line` (called with the worker's lines, without their
+ * mark) returns
+ * an error or *stop is set; then it is ended.  Whatever it says
+ * besides the worker's lines is shown if it failed.  `what` names it.  The worker's "end" is the job's: what the
+ * launcher does after it does
+ * not count.  NEZHA_ERR_SYSTEM: it could not be run or failed; NEZHA_ERR_TIMEOUT: nothing was heard for long;
+ * or what `line` returned; NEZHA_INPROGRESS: stopped. */
+int nezha_tune_run(char *const *command, const char *what, nezha_tune_line_fn *line, void *context,
+                   const volatile int *stop);
+
+/* ---- what is kept (tune_store.c) ---- */
+
+/* The table at `path`; a new one, with the rules for all that is not measured, if there is none.  NEZHA_ERR_INVALID. */
+int nezha_tune_load(const char *path, struct nezha_table **out, bool *is_new);
+
+/* Writes the table under another name, and renames it: there is never half a table at `path`.  NEZHA_ERR_SYSTEM. */
+int nezha_tune_save(const struct nezha_table *table, const char *path);
+
+/* The journal beside the output, "PATH.journal". */
+struct nezha_tune_journal {
+	char *path;
+	int fd;                        /* open for appending */
+	size_t count;
+	struct nezha_measured *scale;  /* NEZHA_TUNE_SCALES, one for each number of ranks that it has, or gets */
+};
+
+/* Opens or begins it and reads what it has; a last line without an end is dropped.  NEZHA_ERR_SYSTEM. */
+int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out);
+
+/* The scale of so many ranks, made if there is none.  NULL: no room. */
+struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks);
+
+/* Appends lines, durable when it returns.  NEZHA_ERR_SYSTEM. */
+int nezha_tune_journal_add(struct nezha_tune_journal *journal, const char *lines);
+
+/* Closes it; and removes it, if all it has is in the table. */
+void nezha_tune_journal_close(struct nezha_tune_journal *journal, bool finished);
+
+/* ---- what the user sees (tune_progress.c) ---- */
+
+struct nezha_tune_progress {
+	bool terminal;
+	double seconds;                /* that the measurement of one scale should take */
+	size_t scales_left;            /* behind this one */
+	int ranks;
+	const struct nezha_tune_list *sizes;
+	size_t done;                   /* of the sizes */
+};
+
+/* Seconds that are left, at most. */
+double nezha_tune_left(const struct nezha_tune_progress *progress);
+
+void nezha_tune_show_head(void);
+void nezha_tune_show_at(const struct nezha_tune_progress *progress, uint64_t bytes);
+void nezha_tune_show_size(const struct nezha_tune_progress *progress, const struct nezha_measured_size *size);
+
+/* A line for itself. */
+void nezha_tune_show(const struct nezha_tune_progress *progress, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* "ring 64K, 10.1.0.0/16 alone" into buf. */
+void nezha_tune_describe(const struct nezha_rule *rule, char *buf, size_t len);
+
+#endif

@@ -6,7 +6,9 @@
 #   job MPI [LAB RUN OPTIONS] PROGRAM ARGUMENTS...
 #                                 runs tests/mpi/PROGRAM.MPI on the lab without Nezha
 #   nezha MPI [LAB RUN OPTIONS] PROGRAM ARGUMENTS...
-#                                 the same with Nezha preloaded and the lab's rails named
+#                                 the same with Nezha preloaded and the lab's rails named; what it learns decides
+#                                 nothing, so that calls go to the rails however fast these are
+#   learning MPI ...              the same as users have it: it learns
 #   passed WHAT                   the last job said "...: passed" and ended well, else a failure
 #   on_rails WHAT, on_all_rails WHAT, off_rails WHAT
 #                                 by its report: calls of the last job went to the rails, over each of them,
@@ -137,13 +139,19 @@ job() {
 	status=$?
 }
 
-nezha() {
+learning() {
 	local mpi=$1
 	shift
 	report=$work/report.json
 	rm -f "$report"
 	job "$mpi" -e "LD_PRELOAD=${before:+$before:}$preload${after:+:$after}" \
 		-e "NEZHA_RAILS=$rails" -e "NEZHA_REPORT=$report" "$@"
+}
+
+nezha() {
+	local mpi=$1
+	shift
+	learning "$mpi" -e NEZHA_REPRODUCIBLE=1 "$@"
 }
 
 passed() {

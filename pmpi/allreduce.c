@@ -8,6 +8,7 @@
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
 #include "pmpi/handles.h"
+#include "pmpi/helper.h"
 #include "pmpi/patience.h"
 #include "pmpi/team.h"
 #include "rails/team.h"
@@ -31,16 +32,27 @@ struct call {
 	struct nezha_comm *comm;             /* NULL: not looked up */
 	struct nezha_plan plan;
 	struct nezha_model *model;           /* learns of the call; NULL: none */
+	struct nezha_choice choice;          /* the model's */
+	struct nezha_model_times times;      /* what the parts took */
 };
+
+/* The rails are busy if they send at least bytes / BUSY_PART while the library reduces; it has to send more than all. */
+#define BUSY_PART 4
 
 /* Whether this thread is in a call of ours: what MPI calls from within is MPI's. */
 static _Thread_local bool inside;
 
-static int go_native(const struct call *call)
+/* The library's own call, for the first `count` elements. */
+static int call_library(const struct call *call, int64_t count)
 {
 	const nezha_word *w = call->words;
 
-	return nezha_native(call->kind)(w[0], w[1], w[2], w[3], w[4], w[5], (nezha_word)call->caller);
+	return nezha_native(call->kind)(w[0], w[1], (nezha_word)count, w[3], w[4], w[5], (nezha_word)call->caller);
+}
+
+static int go_native(const struct call *call)
+{
+	return call_library(call, call->count);
 }
 
 /* Erroneous, so that MPI shall say what it says: buffers that are null or overlap. */
@@ -98,8 +110,14 @@ static void use_model(struct call *call)
 	if (!nezha_context.learning)
 		return;
 	call->model = call->comm->model;
-	if (call->model && nezha_model_choose(call->model, call->bytes) == NEZHA_ALG_NATIVE)
-		call->plan = (struct nezha_plan){ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_LEARNT };
+	if (!call->model)
+		return;
+	call->choice = nezha_model_choose(call->model, call->bytes, call->plan.block);
+	if (call->choice.alg == NEZHA_ALG_RING)
+		return;
+	call->plan.alg = call->choice.alg;
+	call->plan.reason = NEZHA_REASON_LEARNT;
+	call->plan.native = call->choice.native;
 }
 
 /* Plans the call, and opens the rails when the first plan wants them.  An MPI error code. */
@@ -142,30 +160,99 @@ static uint32_t rails_of(const struct call *call)
 	return rails;
 }
 
-static int run(const struct call *call)
+/* The rails' part: all but the first plan.native bytes.  A NEZHA_ status. */
+static int reduce_over_rails(struct call *call)
 {
-	const void *sendbuf = call->sendbuf == MPI_IN_PLACE ? call->recvbuf : call->sendbuf;
-	uint64_t note[NEZHA_NOTE_VALUES];
+	const char *sendbuf = call->sendbuf == MPI_IN_PLACE ? call->recvbuf : call->sendbuf;
+	uint64_t first = call->plan.alg == NEZHA_ALG_MIX ? call->plan.native : 0;
+	uint64_t note[NEZHA_NOTE_VALUES], begin = nezha_patience_now();
 	bool noted = call->model && nezha_model_note(call->model, note);
 	struct nezha_way way = {
 		.block = call->plan.block,
 		.rails = rails_of(call),
 		.note = noted ? note : NULL,
 	};
+	int status = nezha_allreduce(call->comm->team, sendbuf + first, (char *)call->recvbuf + first,
+	                             (call->bytes - first) / nezha_type_size(call->type), call->type, call->op, &way);
+
+	call->times.rails = nezha_patience_now() - begin;
+	if (noted && status == NEZHA_OK)
+		nezha_model_learn(call->model, note);
+	return status;
+}
+
+static int run_rails(struct call *call)
+{
 	int status;
 
 	inside = true;
-	status = nezha_allreduce(call->comm->team, sendbuf, call->recvbuf, (uint64_t)call->count, call->type,
-	                         call->op, &way);
+	status = reduce_over_rails(call);
 	inside = false;
-	if (noted && status == NEZHA_OK)
-		nezha_model_learn(call->model, note);
 	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(call->handle, status);
 }
 
-static int run_either(const struct call *call)
+/* The library alone; the rails are idle then, unless it uses the same interfaces. */
+static int run_native(struct call *call)
 {
-	return call->plan.alg == NEZHA_ALG_NATIVE ? go_native(call) : run(call);
+	const struct nezha_engine *engine = nezha_context.engine;
+	uint32_t traffic;
+	uint64_t begin;
+	int error;
+
+	if (!call->model || !nezha_model_measures(call->model, call->bytes, &call->choice))
+		return go_native(call);
+	traffic = nezha_engine_traffic(engine);
+	begin = nezha_patience_now();
+	error = go_native(call);
+	call->times.native = nezha_patience_now() - begin;
+	call->times.idle = nezha_engine_traffic(engine) - traffic < call->bytes / BUSY_PART;
+	return error;
+}
+
+struct rails_part {
+	struct call *call;
+	int status;
+};
+
+static void run_rails_part(void *argument)
+{
+	struct rails_part *part = argument;
+
+	part->status = reduce_over_rails(part->call);
+}
+
+/* Both at once.  Where no thread is to be had they follow each other, which the other ranks need not know: neither part
+ * waits for the other anywhere. */
+static int run_mix(struct call *call)
+{
+	struct rails_part part = { .call = call };
+	struct nezha_comm *comm = call->comm;
+	uint64_t begin;
+	int error;
+
+	if (!comm->helper)
+		comm->helper = nezha_helper_create();
+	if (comm->helper)
+		nezha_helper_start(comm->helper, run_rails_part, &part);
+	begin = nezha_patience_now();
+	error = call_library(call, (int64_t)(call->plan.native / nezha_type_size(call->type)));
+	call->times.native = nezha_patience_now() - begin;
+	if (comm->helper)
+		nezha_helper_wait(comm->helper);
+	else
+		run_rails_part(&part);
+	if (error == MPI_SUCCESS && part.status != NEZHA_OK)
+		error = nezha_failure(call->handle, part.status);
+	return error;
+}
+
+static int run_planned(struct call *call)
+{
+	switch (call->plan.alg) {
+	case NEZHA_ALG_RING: return run_rails(call);
+	case NEZHA_ALG_MIX: return run_mix(call);
+	default: return run_native(call);
+	}
 }
 
 static void tell_report(const struct call *call, uint64_t ns)
@@ -186,17 +273,16 @@ static void tell_report(const struct call *call, uint64_t ns)
 	nezha_report_count(nezha_context.report, where, &told);
 }
 
-/* As run_either, for the model and the report, which want to know how long it took. */
-static int run_timed(const struct call *call)
+/* As run_planned, for the model and the report, which want to know how long it took. */
+static int run_timed(struct call *call)
 {
-	uint64_t begin = nezha_patience_now(), ns;
-	int error = run_either(call);
+	uint64_t begin = nezha_patience_now();
+	int error = run_planned(call);
 
-	ns = nezha_patience_now() - begin;
 	if (call->model && error == MPI_SUCCESS)
-		nezha_model_count(call->model, call->bytes, call->plan.alg, ns);
+		nezha_model_count(call->model, call->bytes, &call->choice, &call->times);
 	if (nezha_context.report)
-		tell_report(call, ns);
+		tell_report(call, nezha_patience_now() - begin);
 	return error;
 }
 
@@ -210,7 +296,7 @@ static int consider(struct call *call)
 		error = make_plan(call);
 	if (error != MPI_SUCCESS)
 		return error;
-	return call->model || nezha_context.report ? run_timed(call) : run_either(call);
+	return call->model || nezha_context.report ? run_timed(call) : run_planned(call);
 }
 
 __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, const nezha_word words[6],

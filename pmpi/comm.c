@@ -5,6 +5,7 @@
 
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
+#include "pmpi/helper.h"
 #include "pmpi/scale.h"
 #include "rails/team.h"
 #include "tuning/report.h"
@@ -12,6 +13,8 @@
 
 void nezha_comm_retire(struct nezha_comm *comm, enum nezha_reason reason)
 {
+	nezha_helper_destroy(comm->helper);
+	comm->helper = NULL;
 	nezha_team_destroy(comm->team);
 	comm->team = NULL;
 	comm->reason = reason;
@@ -35,6 +38,7 @@ static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
 	pthread_mutex_lock(&nezha_context.lock);
 	LIST_REMOVE(comm, entry);
 	pthread_mutex_unlock(&nezha_context.lock);
+	nezha_helper_destroy(comm->helper);
 	nezha_team_destroy(comm->team);
 	nezha_report_close(nezha_context.report, comm->report);
 	free(comm->model);

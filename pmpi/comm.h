@@ -11,6 +11,7 @@
 
 #include "tuning/plan.h"
 
+struct nezha_helper;
 struct nezha_model;
 struct nezha_report_comm;
 struct nezha_team;
@@ -22,6 +23,7 @@ struct nezha_comm {
 	bool refused;                         /* the info key nezha_enable says no */
 	struct nezha_team *team;              /* NULL: not opened */
 	struct nezha_model *model;            /* owned; NULL: the table decides alone */
+	struct nezha_helper *helper;          /* owned; NULL: no call needed it yet */
 	struct nezha_report_comm *report;     /* NULL: no report */
 };
 

@@ -25,6 +25,7 @@ backend_sources = \
 	pmpi/failure.c pmpi/failure.h \
 	pmpi/finalize.c pmpi/finalize.h \
 	pmpi/handles.c pmpi/handles.h \
+	pmpi/helper.c pmpi/helper.h \
 	pmpi/info.c \
 	pmpi/init.c \
 	pmpi/job.c pmpi/job.h \

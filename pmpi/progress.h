@@ -8,4 +8,7 @@
  * call. */
 void nezha_progress(void *context);
 
+/* The calling thread is none of MPI's: from now on nezha_progress does nothing on it. */
+void nezha_progress_never(void);
+
 #endif

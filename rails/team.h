@@ -124,6 +124,10 @@ struct nezha_rail_stats {
 };
 size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max);
 
+/* Bytes that the rails' interfaces have sent so far, whoever's: modulo 2^32, so only differences count.  0 if the kernel does
+ * not tell.  Takes some 100 us. */
+uint32_t nezha_engine_traffic(const struct nezha_engine *engine);
+
 /* Payload bytes that the calling rank handed to rail r (the engine's numbering) during its last allreduce on this
  * team. */
 uint64_t nezha_team_last_bytes(const struct nezha_team *team, size_t rail);

@@ -7,9 +7,13 @@
 #define SAMPLES_EVERY 16        /* then one of so many */
 #define TIE_PERCENT 2           /* a difference that is none, when there is no decision yet */
 #define SWITCH_PERCENT 5        /* a difference that changes a decision */
-#define FAR 2                   /* times as slow: no doubt; the library is not even tried in the classes above */
+#define FAR 2                   /* times as slow: no doubt; the library is not even tried in the classes above, */
+#define FAR_RAILS 4             /* nor, if they are so many times as slow, the rails */
 #define FAR_LEAST 18            /* ... where the class's vectors (256 KiB) are beyond what latency decides, */
 #define FAR_CLASSES 6           /* and not further than so many classes away */
+#define MIX_LEAST 20            /* the class from which on both are used at once (1 MiB): below, starting both costs more */
+#define MIX_PERCENT 7           /* what a mix must promise to save, */
+#define MIX_TRIES 4             /* and how many calls it gets to keep it */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
@@ -29,10 +33,8 @@ static uint64_t middle_of_three(const uint64_t *s)
 }
 
 /* Picoseconds per byte; 0: not known.  Of two the smaller: the first one is often a cold one. */
-static uint64_t cost(const struct nezha_model_class *class, enum nezha_algorithm alg)
+static uint64_t value(const struct nezha_model_cost *c)
 {
-	const struct nezha_model_cost *c = &class->cost[alg];
-
 	switch (c->count) {
 	case 0: return 0;
 	case 1: return c->samples[0];
@@ -41,22 +43,18 @@ static uint64_t cost(const struct nezha_model_class *class, enum nezha_algorithm
 	return middle_of_three(c->samples);
 }
 
-uint64_t nezha_model_expect(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm alg)
+/* Both at once, if they end together. */
+static uint64_t balanced(uint64_t native, uint64_t rails)
 {
-	return (uint64_t)((double)cost(&model->classes[class_of(bytes)], alg) * (double)bytes / 1000);
+	return native && rails ? (uint64_t)((double)native * (double)rails / ((double)native + (double)rails)) : 0;
 }
 
-/* Whether a class a little below has shown that the library is no match. */
-static bool is_far(const struct nezha_model *model, uint32_t k)
+/* A mix that ended unevenly costs what it will with the shares that follow from it. */
+static uint64_t cost(const struct nezha_model_class *class, enum nezha_algorithm alg)
 {
-	for (uint32_t i = k; i-- > FAR_LEAST && k - i <= FAR_CLASSES;) {
-		uint64_t rails = cost(&model->classes[i], NEZHA_ALG_RING);
-		uint64_t native = cost(&model->classes[i], NEZHA_ALG_NATIVE);
-
-		if (rails && native)
-			return native > FAR * rails;
-	}
-	return false;
+	if (alg == NEZHA_ALG_MIX)
+		return balanced(value(&class->part[NEZHA_ALG_NATIVE]), value(&class->part[NEZHA_ALG_RING]));
+	return value(&class->cost[alg]);
 }
 
 static bool is_cheaper(uint64_t a, uint64_t b, unsigned percent)
@@ -64,84 +62,239 @@ static bool is_cheaper(uint64_t a, uint64_t b, unsigned percent)
 	return a < b - b * percent / 100;
 }
 
+/* The next class below in which the library and the rails are known; NULL: none is near. */
+static const struct nezha_model_class *known_below(const struct nezha_model *model, uint32_t k)
+{
+	for (uint32_t i = k; i-- > FAR_LEAST && k - i <= FAR_CLASSES;)
+		if (cost(&model->classes[i], NEZHA_ALG_RING) && cost(&model->classes[i], NEZHA_ALG_NATIVE))
+			return &model->classes[i];
+	return NULL;
+}
+
+/* Which of the two a class a little below has shown to be no match for the other; MIX: neither. */
+static enum nezha_algorithm far_slower(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *below = known_below(model, k);
+
+	if (below && cost(below, NEZHA_ALG_NATIVE) > FAR * cost(below, NEZHA_ALG_RING))
+		return NEZHA_ALG_NATIVE;
+	if (below && k >= MIX_LEAST && cost(below, NEZHA_ALG_RING) > FAR_RAILS * cost(below, NEZHA_ALG_NATIVE))
+		return NEZHA_ALG_RING;
+	return NEZHA_ALG_MIX;
+}
+
 /* Whether there is enough for a decision: the rails' first call of a class may be a cold one, and is not held against them
  * unless they were far slower. */
-static bool is_settled(const struct nezha_model_class *class)
+static bool is_settled(const struct nezha_model *model, uint32_t k)
 {
+	const struct nezha_model_class *class = &model->classes[k];
 	uint64_t native = cost(class, NEZHA_ALG_NATIVE), rails = cost(class, NEZHA_ALG_RING);
 
+	if (!class->cost[NEZHA_ALG_RING].tried && far_slower(model, k) == NEZHA_ALG_RING)
+		return native;
 	return native && rails && (class->cost[NEZHA_ALG_RING].count > 1 || rails > FAR * native ||
 	                           is_cheaper(rails, native, TIE_PERCENT));
 }
 
-static bool is_pending(const struct nezha_model *model, uint32_t k, enum nezha_algorithm alg)
+/* ---- both at once ---- */
+
+/* What the bytes of one of the two cost in a mix, as far as it is known. */
+static uint64_t part_cost(const struct nezha_model *model, uint32_t k, enum nezha_algorithm alg)
+{
+	const struct nezha_model_class *class = &model->classes[k], *below;
+
+	if (class->part[alg].count)
+		return value(&class->part[alg]);
+	if (class->cost[alg].count)
+		return cost(class, alg);
+	below = known_below(model, k);
+	return below ? cost(below, alg) : 0;
+}
+
+/* The cheapest that is known without a mix; 0: nothing is. */
+static uint64_t least_alone(const struct nezha_model_class *class)
+{
+	uint64_t native = cost(class, NEZHA_ALG_NATIVE), rails = cost(class, NEZHA_ALG_RING);
+
+	return !native || (rails && rails < native) ? rails : native;
+}
+
+/* Whether the library seems to have a network of its own. */
+static bool is_apart(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k], *below;
+
+	if (class->cost[NEZHA_ALG_NATIVE].count)
+		return class->apart;
+	below = known_below(model, k);
+	return below && below->apart;
+}
+
+/* Whether the two at once, ending together, would save enough. */
+static bool promises(const struct nezha_model *model, uint32_t k)
+{
+	uint64_t both = balanced(part_cost(model, k, NEZHA_ALG_NATIVE), part_cost(model, k, NEZHA_ALG_RING));
+
+	return k >= MIX_LEAST && is_apart(model, k) && both &&
+	       is_cheaper(both, least_alone(&model->classes[k]), MIX_PERCENT);
+}
+
+/* The library's share, so that both end together. */
+static uint64_t native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block)
+{
+	uint32_t k = class_of(bytes);
+	double native = (double)part_cost(model, k, NEZHA_ALG_NATIVE), rails = (double)part_cost(model, k, NEZHA_ALG_RING);
+	uint64_t share = (uint64_t)((double)bytes * rails / (native + rails)) / block * block;
+
+	if (share < block)
+		share = block;
+	return share < bytes ? share : bytes - block;
+}
+
+/* ---- deciding ---- */
+
+/* Whether there is something of the class that is worth a call to carry it: where that is no mix, only what the rails
+ * were tried for. */
+static bool is_pending(const struct nezha_model *model, uint32_t k)
 {
 	for (uint32_t i = 0; i < model->pending_count; i++)
-		if (model->pending[i].alg == alg && class_of(model->pending[i].bytes) == k)
+		if (class_of(model->pending[i].bytes) == k &&
+		    (k >= MIX_LEAST || model->pending[i].choice.alg != NEZHA_ALG_NATIVE))
 			return true;
 	return false;
 }
 
-enum nezha_algorithm nezha_model_choose(const struct nezha_model *model, uint64_t bytes)
+static struct nezha_choice choice_of(enum nezha_algorithm alg, uint64_t bytes)
+{
+	return (struct nezha_choice){ .alg = alg, .native = alg == NEZHA_ALG_NATIVE ? bytes : 0 };
+}
+
+/* A call that mostly is the library's, and brings what is pending. */
+static struct nezha_choice carrier(uint64_t bytes, uint32_t block)
+{
+	if (class_of(bytes) < MIX_LEAST || bytes < 2 * (uint64_t)block)
+		return choice_of(NEZHA_ALG_RING, bytes);
+	return (struct nezha_choice){ .alg = NEZHA_ALG_MIX, .native = (bytes - block) / block * block, .carrier = true };
+}
+
+/* There is not enough for a decision yet. */
+static struct nezha_choice choose_early(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
 	uint32_t k = class_of(bytes);
 	const struct nezha_model_class *class = &model->classes[k];
+	enum nezha_algorithm slower = far_slower(model, k);
 
-	if (!class->cost[NEZHA_ALG_NATIVE].tried)
-		return !class->cost[NEZHA_ALG_RING].tried || is_far(model, k) ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE;
-	/* A call over the rails brings what is pending. */
-	if (!is_settled(class) || (class->best == NEZHA_ALG_NATIVE && is_pending(model, k, NEZHA_ALG_RING)))
-		return NEZHA_ALG_RING;
-	if (class->calls < class->retry_at)
-		return class->best;
+	if (class->cost[NEZHA_ALG_NATIVE].tried)
+		return slower == NEZHA_ALG_RING ? carrier(bytes, block) : choice_of(NEZHA_ALG_RING, bytes);
+	if (slower == NEZHA_ALG_NATIVE || (slower == NEZHA_ALG_MIX && !class->cost[NEZHA_ALG_RING].tried))
+		return choice_of(NEZHA_ALG_RING, bytes);
+	return choice_of(NEZHA_ALG_NATIVE, bytes);
+}
+
+/* What is tried in place of the best one. */
+static enum nezha_algorithm alternative(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+
+	if (class->best == NEZHA_ALG_MIX)
+		return least_alone(class) == cost(class, NEZHA_ALG_NATIVE) ? NEZHA_ALG_NATIVE : NEZHA_ALG_RING;
+	if (promises(model, k))
+		return NEZHA_ALG_MIX;
 	return class->best == NEZHA_ALG_NATIVE ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE;
 }
 
-/* `first`: there was no decision yet. */
-static void decide(struct nezha_model_class *class, bool first)
+static struct nezha_choice choose_settled(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
-	uint64_t native = cost(class, NEZHA_ALG_NATIVE), rails = cost(class, NEZHA_ALG_RING);
+	uint32_t k = class_of(bytes);
+	const struct nezha_model_class *class = &model->classes[k];
+	enum nezha_algorithm alg = class->best;
 
-	if (first)
-		class->best = is_cheaper(rails, native, TIE_PERCENT) ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE;
-	else if (class->best == NEZHA_ALG_NATIVE && is_cheaper(rails, native, SWITCH_PERCENT))
-		class->best = NEZHA_ALG_RING;
-	else if (class->best == NEZHA_ALG_RING && is_cheaper(native, rails, SWITCH_PERCENT))
-		class->best = NEZHA_ALG_NATIVE;
+	if (bytes > block && class->cost[NEZHA_ALG_MIX].tried < MIX_TRIES && promises(model, k))
+		alg = NEZHA_ALG_MIX;
+	else if (alg == NEZHA_ALG_NATIVE && is_pending(model, k))
+		return carrier(bytes, block);
+	else if (class->calls >= class->retry_at)
+		alg = alternative(model, k);
+	if (alg != NEZHA_ALG_MIX)
+		return choice_of(alg, bytes);
+	return (struct nezha_choice){ .alg = alg, .native = native_share(model, bytes, block) };
 }
 
-/* When the way that was not chosen is tried next. */
-static void plan_retry(struct nezha_model_class *class, bool again)
+struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
-	uint64_t native = cost(class, NEZHA_ALG_NATIVE), rails = cost(class, NEZHA_ALG_RING);
-	uint64_t most = native > rails ? native : rails, least = native > rails ? rails : native;
-	uint64_t dear = least ? PAUSE_FACTOR * (most - least) / least : 0;
+	return is_settled(model, class_of(bytes)) ? choose_settled(model, bytes, block) : choose_early(model, bytes, block);
+}
+
+/* When another way than the chosen one is tried next. */
+static void plan_retry(const struct nezha_model *model, struct nezha_model_class *class, bool again)
+{
+	uint32_t k = (uint32_t)(class - model->classes);
+	enum nezha_algorithm other = alternative(model, k);
+	uint64_t least = cost(class, class->best);
+	uint64_t most = other == NEZHA_ALG_MIX ? least : part_cost(model, k, other);
+	uint64_t dear = least && most > least ? PAUSE_FACTOR * (most - least) / least : 0;
 
 	class->pause = again && class->pause < PAUSE_MOST ? 2 * class->pause : again ? PAUSE_MOST : PAUSE_LEAST;
 	class->retry_at = class->calls + class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4);
 }
 
+/* The cheapest that is known; `first`: there was no decision yet.  What was chosen newly is looked at closely. */
+static void decide(const struct nezha_model *model, struct nezha_model_class *class, bool first)
+{
+	enum nezha_algorithm before = class->best;
+
+	for (enum nezha_algorithm alg = 0; alg < NEZHA_ALG_COUNT; alg++) {
+		uint64_t now = cost(class, class->best), other = cost(class, alg);
+
+		if (other && class->cost[alg].count >= (alg == NEZHA_ALG_MIX ? 2 : 1) &&
+		    (!now || is_cheaper(other, now, first ? TIE_PERCENT : SWITCH_PERCENT)))
+			class->best = alg;
+	}
+	if (class->best != before && !first)
+		class->cost[class->best].tried = 0;
+	if (class->best != before || first)
+		plan_retry(model, class, false);
+}
+
+/* ---- learning ---- */
+
 bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_VALUES])
 {
 	memset(note, 0, NEZHA_NOTE_VALUES * sizeof *note);
-	for (uint32_t i = 0; i < model->pending_count; i++)
-		note[i] = model->pending[i].ns;
+	for (uint32_t i = 0; i < model->pending_count; i++) {
+		const struct nezha_model_call *call = &model->pending[i];
+
+		note[2 * i] = call->times.native;
+		note[2 * i + 1] = call->choice.alg == NEZHA_ALG_NATIVE ? call->times.idle : call->times.rails;
+	}
 	return model->pending_count > 0;
 }
 
-static void learn_one(struct nezha_model *model, const struct nezha_model_time *time, uint64_t ns)
+static void add_sample(struct nezha_model_cost *c, uint64_t ns, uint64_t bytes)
 {
-	struct nezha_model_class *class = &model->classes[class_of(time->bytes)];
-	struct nezha_model_cost *c = &class->cost[time->alg];
-	bool settled = is_settled(class);
-	double ps = (double)ns * 1000 / (double)time->bytes;
+	double ps = (double)ns * 1000 / (double)bytes;
 
 	c->samples[c->count++ % NEZHA_MODEL_SAMPLES] = ps < 1 ? 1 : (uint64_t)ps;
-	if (!is_settled(class))
+}
+
+static void add_call(struct nezha_model_class *class, const struct nezha_model_call *call, uint64_t native,
+                     uint64_t rails)
+{
+	const struct nezha_choice *choice = &call->choice;
+
+	if (choice->alg == NEZHA_ALG_RING) {
+		add_sample(&class->cost[NEZHA_ALG_RING], rails, call->bytes);
 		return;
-	decide(class, !settled);
-	if (!settled)
-		plan_retry(class, false);
+	}
+	if (choice->alg == NEZHA_ALG_NATIVE || choice->carrier) {
+		add_sample(&class->cost[NEZHA_ALG_NATIVE], native, choice->native);
+		if (!choice->carrier)
+			class->apart = rails;
+		return;
+	}
+	add_sample(&class->part[NEZHA_ALG_NATIVE], native, choice->native);
+	add_sample(&class->part[NEZHA_ALG_RING], rails, call->bytes - choice->native);
+	class->cost[NEZHA_ALG_MIX].count++;
 }
 
 void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES])
@@ -149,27 +302,51 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 	uint32_t count = model->pending_count;
 
 	model->pending_count = 0;
-	for (uint32_t i = 0; i < count; i++)
-		learn_one(model, &model->pending[i], note[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t k = class_of(model->pending[i].bytes);
+		bool settled = is_settled(model, k);
+
+		add_call(&model->classes[k], &model->pending[i], note[2 * i], note[2 * i + 1]);
+		if (is_settled(model, k))
+			decide(model, &model->classes[k], !settled);
+	}
 }
 
-void nezha_model_count(struct nezha_model *model, uint64_t bytes, enum nezha_algorithm alg, uint64_t ns)
+/* Whether a call that goes the best way is measured: always where that costs nothing, as a carried note does in a
+ * large vector. */
+static bool is_due(uint32_t k, enum nezha_algorithm alg, const struct nezha_model_cost *c)
 {
-	struct nezha_model_class *class = &model->classes[class_of(bytes)];
-	struct nezha_model_cost *c = &class->cost[alg];
-	bool settled = is_settled(class), retry = settled && class->calls >= class->retry_at;
-	bool due = c->tried < SAMPLES_FIRST || c->tried % SAMPLES_EVERY == 0;
+	return (k >= MIX_LEAST && alg != NEZHA_ALG_NATIVE) || c->tried < SAMPLES_FIRST || c->tried % SAMPLES_EVERY == 0;
+}
+
+bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice)
+{
+	uint32_t k = class_of(bytes);
+	const struct nezha_model_class *class = &model->classes[k];
+	const struct nezha_model_cost *c = &class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg];
+	bool trial = choice->alg == NEZHA_ALG_MIX && !choice->carrier && c->tried < MIX_TRIES;
+
+	if (is_settled(model, k) && class->calls < class->retry_at && !trial &&
+	    (choice->alg != class->best || !is_due(k, choice->alg, c)))
+		return false;
+	return model->pending_count < NEZHA_MODEL_PENDING;
+}
+
+void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
+                       const struct nezha_model_times *times)
+{
+	uint32_t k = class_of(bytes);
+	struct nezha_model_class *class = &model->classes[k];
+	bool full = model->pending_count == NEZHA_MODEL_PENDING;
+	bool measures = nezha_model_measures(model, bytes, choice);
 
 	class->calls++;
-	if (retry)
-		plan_retry(class, true);
-	if (settled && !retry && (alg != class->best || !due)) {
-		c->tried++;
-		return;
-	}
-	/* Where there is no room it does not count as tried. */
-	if (model->pending_count == NEZHA_NOTE_VALUES)
-		return;
-	c->tried++;
-	model->pending[model->pending_count++] = (struct nezha_model_time){ .bytes = bytes, .ns = ns, .alg = alg };
+	if (is_settled(model, k) && class->calls > class->retry_at)
+		plan_retry(model, class, true);
+	/* What should be measured, and finds no room, does not count as tried. */
+	if (measures || !full)
+		class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg].tried++;
+	if (measures)
+		model->pending[model->pending_count++] =
+			(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = *times };
 }

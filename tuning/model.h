@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The model: what one communicator has learnt of its own calls, by size class, and the decision that follows: the
- * rails or the MPI library.  It decides only where no table was given by the user, and only between what the
- * built-in rules would send over the rails and the library.
+ * rails, the MPI library, or both at once, each with its share.  It decides only where no table was given by the user,
+ * and only of what the built-in rules would send over the rails.
  *
  * All ranks hold the same model after the same call, without any message of its own.  What a rank measures is at first
  * only pending; a call over the rails carries the pending times as a note that is folded on its way (the least of all
  * ranks: the time of the rank that came last, which waited for nobody), and every rank learns from the folded note.
  * Which times are pending, and when a note is sent, follows from the sequence of calls, which is the same on all ranks.
  *
- * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  The other one is
- * tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the time.  Above
- * a class in which the library was found far slower it is not tried.
+ * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  Where both at
+ * once would be faster yet (they share by water-filling, so that both end together), that is tried.  What is not the
+ * fastest is tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the
+ * time.  Above a class in which one of the two was found far slower it is not tried alone.
  *
  * Pure, not locked: calls on one communicator do not overlap. */
 #ifndef NEZHA_TUNING_MODEL_H
@@ -21,7 +22,8 @@
 
 #include "tuning/plan.h"
 
-#define NEZHA_NOTE_VALUES 8       /* times that one note carries */
+#define NEZHA_MODEL_PENDING 8     /* calls that one note tells of */
+#define NEZHA_NOTE_VALUES (2 * NEZHA_MODEL_PENDING)
 #define NEZHA_MODEL_CLASSES 48    /* class k: vectors of [2^k, 2^(k+1)) bytes; the last one: all above, too */
 #define NEZHA_MODEL_SAMPLES 3     /* the median of so many counts */
 
@@ -32,22 +34,39 @@ struct nezha_model_cost {
 };
 
 struct nezha_model_class {
-	struct nezha_model_cost cost[NEZHA_ALG_COUNT];
+	struct nezha_model_cost cost[NEZHA_ALG_COUNT];   /* a mix's has no samples: its parts have */
+	struct nezha_model_cost part[NEZHA_ALG_MIX]; /* of the library's and the rails' bytes while both are at work */
 	enum nezha_algorithm best;
-	uint32_t calls, retry_at, pause;       /* calls so far; when the other one is tried again; and after that */
+	bool apart;                            /* the rails were idle while the library was at work */
+	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
+};
+
+/* What a call does. */
+struct nezha_choice {
+	enum nezha_algorithm alg;
+	uint64_t native;          /* bytes, from the first on, that the MPI library reduces: all, none, or its share of a mix */
+	bool carrier;             /* a mix of which the rails get one block, to carry a note */
+};
+
+/* How long the library's and the rails' bytes of a call took on this rank, in ns; 0 where it had none.  Of a call that is
+ * the library's alone: whether the rails' interfaces were idle meanwhile. */
+struct nezha_model_times {
+	uint64_t native, rails;
+	bool idle;
 };
 
 struct nezha_model {
 	struct nezha_model_class classes[NEZHA_MODEL_CLASSES];
-	struct nezha_model_time {              /* measured here, not yet agreed upon */
-		uint64_t bytes, ns;
-		enum nezha_algorithm alg;
-	} pending[NEZHA_NOTE_VALUES];
+	struct nezha_model_call {              /* measured here, not yet agreed upon */
+		uint64_t bytes;
+		struct nezha_choice choice;
+		struct nezha_model_times times;
+	} pending[NEZHA_MODEL_PENDING];
 	uint32_t pending_count;
 };
 
-/* What the next call of `bytes` (>= 1) does. */
-enum nezha_algorithm nezha_model_choose(const struct nezha_model *model, uint64_t bytes);
+/* What the next call of `bytes` (>= 1) does; the shares of a mix are whole blocks of `block` bytes. */
+struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block);
 
 /* Fills the note that this call over the rails carries; false: it carries none. */
 bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_VALUES]);
@@ -55,10 +74,11 @@ bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_
 /* Learns from the folded note; before nezha_model_count of the call that carried it. */
 void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES]);
 
-/* A call of `bytes` has gone the way of `alg` and took `ns` on this rank. */
-void nezha_model_count(struct nezha_model *model, uint64_t bytes, enum nezha_algorithm alg, uint64_t ns);
+/* Whether this call's times will be pending: else they need not be taken. */
+bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice);
 
-/* What `bytes` are believed to cost, in nanoseconds; 0: not known. */
-uint64_t nezha_model_expect(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm alg);
+/* A call of `bytes` has gone the way of `choice`. */
+void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
+                       const struct nezha_model_times *times);
 
 #endif

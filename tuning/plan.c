@@ -32,7 +32,7 @@ const char *nezha_reason_text(enum nezha_reason reason)
 
 const char *nezha_algorithm_name(enum nezha_algorithm alg)
 {
-	static const char *const names[NEZHA_ALG_COUNT] = { "native", "ring" };
+	static const char *const names[NEZHA_ALG_COUNT] = { "native", "ring", "mix" };
 	return names[alg];
 }
 
@@ -122,7 +122,8 @@ uint64_t nezha_plan_native_below(const struct nezha_table *table, const struct n
 
 bool nezha_plan_equal(const struct nezha_plan *a, const struct nezha_plan *b)
 {
-	return a->alg == b->alg && a->reason == b->reason && a->block == b->block && !a->rails == !b->rails &&
+	return a->alg == b->alg && a->reason == b->reason && a->block == b->block && a->native == b->native &&
+	       !a->rails == !b->rails &&
 	       (!a->rails || nezha_rail_set_equal(a->rails, b->rails));
 }
 

@@ -26,7 +26,7 @@ struct nezha_scale {
 	X(ONE_NODE,     "one-node",     "all ranks are on one node") \
 	X(SHARED_NODE,  "shared-node",  "several ranks on a node") \
 	X(NO_RULE,      "no-rule",      "no rule of the table fits") \
-	X(LEARNT,       "learnt",       "measured: the MPI library is faster, or is tried") \
+	X(LEARNT,       "learnt",       "measured: the fastest, or tried: the MPI library, or both") \
 	X(DISABLED,     "disabled",     "switched off by NEZHA_ENABLE, Pcontrol or the communicator's info") \
 	X(NO_RAIL,      "no-rail",      "no rail joins all ranks") \
 	X(OPEN_FAILED,  "open-failed",  "the team could not be opened") \
@@ -52,15 +52,17 @@ const char *nezha_reason_text(enum nezha_reason reason);   /* for people; static
 enum nezha_algorithm {
 	NEZHA_ALG_NATIVE,    /* hand the call to the MPI library */
 	NEZHA_ALG_RING,      /* the block ring over the rails in common */
+	NEZHA_ALG_MIX,       /* both at once, each with its share: learnt; a table has only those before it */
 	NEZHA_ALG_COUNT
 };
 
-const char *nezha_algorithm_name(enum nezha_algorithm alg);  /* "native", "ring" */
+const char *nezha_algorithm_name(enum nezha_algorithm alg);  /* "native", "ring", "mix" */
 
 struct nezha_plan {
 	enum nezha_algorithm alg;
 	enum nezha_reason reason;
 	uint32_t block;          /* bytes; 0 if native */
+	uint64_t native;         /* of a mix: bytes, from the first on, that the MPI library reduces; else 0 */
 	const struct nezha_rail_set *rails;  /* what the ring is restricted to, the table's; NULL: nothing */
 };
 

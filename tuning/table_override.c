@@ -49,7 +49,7 @@ static bool to_bytes(struct word value, uint64_t *out)
 
 static int read_alg(struct word whole, struct word value, struct nezha_rule *rule, char **error)
 {
-	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++)
+	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)
 		if (is(value, nezha_algorithm_name((enum nezha_algorithm)alg))) {
 			rule->alg = (enum nezha_algorithm)alg;
 			return NEZHA_OK;

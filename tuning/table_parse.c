@@ -237,7 +237,7 @@ static int read_rails(struct parser *p, const struct field *field, json_t *value
 
 static int read_alg(struct parser *p, const struct field *field, json_t *value, void *target)
 {
-	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++)
+	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)
 		if (json_is_string(value) && !strcmp(json_string_value(value), nezha_algorithm_name(alg))) {
 			*(enum nezha_algorithm *)member(field, target) = (enum nezha_algorithm)alg;
 			return NEZHA_OK;

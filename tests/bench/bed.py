@@ -192,11 +192,13 @@ class Bed:
         self.mbits = list(mbits)
 
     def _launcher(self, contender, control):
-        """Launcher options: a peer at its best; or MPI's own traffic off the rails, where these are cut."""
+        """Launcher options: a peer at its best; or where MPI's own traffic goes: control is False (over the rails), True
+        (off them, where these are cut) or "rail" (over the first one only)."""
         options = []
+        subnet, device = ("10.77.0.0/24", "e0") if control == "rail" else ("10.77.200.0/24", "em")
         if contender.mpi == "openmpi":
             if control:
-                options += ["--mca", "btl_tcp_if_include", "10.77.200.0/24"]
+                options += ["--mca", "btl_tcp_if_include", subnet]
             if contender.best:
                 options += [
                     "--mca",
@@ -211,7 +213,7 @@ class Bed:
                         options += ["--mca", f"btl_tcp_bandwidth_e{rail}", str(mbit)]
         else:
             if control:
-                options += ["-genv", "UCX_NET_DEVICES", "em"]
+                options += ["-genv", "UCX_NET_DEVICES", device]
             if contender.best:
                 options += ["-genv", "UCX_MAX_RNDV_RAILS", str(min(4, len(self.mbits)))]
         return [*options, "--"] if options else []
@@ -230,7 +232,7 @@ class Bed:
         ]
 
     def start(self, contender, sizes, *args, seconds=120, **more):
-        """A running allreduce_bench; control=True takes MPI's own traffic off the rails."""
+        """A running allreduce_bench; control: see _launcher."""
         args = ["-s", ",".join(str(s) for s in sizes), *args]
         return Job(self._command(contender, "allreduce_bench", args, seconds, **more), seconds + 15)
 

@@ -9,5 +9,5 @@ if HAVE_OPENMPI_CC
 check_DATA += $(bench_names:=.openmpi)
 endif
 CLEANFILES += $(bench_names:=.mpich) $(bench_names:=.openmpi)
-EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/bed.py tests/bench/changes.py \
+EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/bed.py tests/bench/changes.py tests/bench/mixes.py \
 	tests/bench/prices.py tests/bench/demo

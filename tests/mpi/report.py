@@ -3,6 +3,7 @@
 
     rails            calls that went to the rails
     native [WHY]     calls that the MPI library did (for this reason only)
+    mix              calls that the rails and the MPI library did together
     used             rails that carried bytes
     failures         paths lost;  returns: paths regained
 """
@@ -20,13 +21,15 @@ def rows(report):
 def count(report, what, why=None):
     if what == "rails":
         return sum(r["calls"] for r in rows(report) if r["path"] != "native")
+    if what == "mix":
+        return sum(r["calls"] for r in rows(report) if r["path"] == "mix")
     if what == "native":
         return sum(r["calls"] for r in rows(report) if r["path"] == "native" and why in (None, r["why"]))
     if what == "used":
         return sum(1 for rail in report["rails"] if rail["bytes"] > 0)
     if what in ("failures", "returns"):
         return sum(rail[what] for rail in report["rails"])
-    sys.exit(f"report.py: {what!r} is none of rails, native, used, failures, returns")
+    sys.exit(f"report.py: {what!r} is none of rails, mix, native, used, failures, returns")
 
 
 if len(sys.argv) < 3:

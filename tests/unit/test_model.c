@@ -7,26 +7,45 @@
 
 #define K UINT64_C(1024)
 #define M (K * K)
+#define S (512 * K)                 /* too small for a mix */
+#define BLOCK (64 * K)
 
 /* A communicator of one rank, for which folding a note changes nothing. */
 struct bed {
 	struct nezha_model model;
+	bool one_network;                 /* library and rails use the same: at once they hold each other up */
+	bool busy;                        /* and that can be seen */
 	uint64_t spent, least;            /* ns, and what the cheaper way would have taken each time */
-	int calls[NEZHA_ALG_COUNT];
+	int calls[NEZHA_ALG_COUNT], carriers;
+	struct nezha_choice last;
 };
+
+static uint64_t share_of(uint64_t ns, uint64_t part, uint64_t bytes)
+{
+	return (uint64_t)((double)ns * (double)part / (double)bytes);
+}
 
 static enum nezha_algorithm call(struct bed *bed, uint64_t bytes, uint64_t native, uint64_t rails)
 {
-	enum nezha_algorithm alg = nezha_model_choose(&bed->model, bytes);
-	uint64_t note[NEZHA_NOTE_VALUES], ns = alg == NEZHA_ALG_RING ? rails : native;
+	struct nezha_choice choice = nezha_model_choose(&bed->model, bytes, BLOCK);
+	struct nezha_model_times times = {
+		.native = share_of(native, choice.native, bytes),
+		.rails = share_of(rails, bytes - choice.native, bytes),
+		.idle = !bed->busy,
+	};
+	uint64_t note[NEZHA_NOTE_VALUES];
 
-	if (alg == NEZHA_ALG_RING && nezha_model_note(&bed->model, note))
+	if (bed->one_network && choice.alg == NEZHA_ALG_MIX)
+		times.native = times.rails = times.native + times.rails;
+	if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_note(&bed->model, note))
 		nezha_model_learn(&bed->model, note);
-	nezha_model_count(&bed->model, bytes, alg, ns);
-	bed->spent += ns;
+	nezha_model_count(&bed->model, bytes, &choice, &times);
+	bed->spent += times.native > times.rails ? times.native : times.rails;
 	bed->least += native < rails ? native : rails;
-	bed->calls[alg]++;
-	return alg;
+	bed->calls[choice.alg]++;
+	bed->carriers += choice.carrier;
+	bed->last = choice;
+	return choice.alg;
 }
 
 static void test_first_calls(void **state)
@@ -34,15 +53,15 @@ static void test_first_calls(void **state)
 	struct bed bed = { 0 };
 
 	(void)state;
-	assert_int_equal(call(&bed, M, 20000000, 10000000), NEZHA_ALG_RING);
-	assert_int_equal(call(&bed, M, 20000000, 10000000), NEZHA_ALG_NATIVE);
+	assert_int_equal(call(&bed, S, 20000000, 10000000), NEZHA_ALG_RING);
+	assert_int_equal(call(&bed, S, 20000000, 10000000), NEZHA_ALG_NATIVE);
 	for (int i = 0; i < 60; i++)
-		assert_int_equal(call(&bed, M, 20000000, 10000000), NEZHA_ALG_RING);
+		assert_int_equal(call(&bed, S, 20000000, 10000000), NEZHA_ALG_RING);
 	memset(&bed, 0, sizeof bed);
 	for (int i = 0; i < 3; i++)
-		call(&bed, M, 4000000, 10000000);
+		call(&bed, S, 4000000, 10000000);
 	for (int i = 0; i < 60; i++)
-		assert_int_equal(call(&bed, M, 4000000, 10000000), NEZHA_ALG_NATIVE);
+		assert_int_equal(call(&bed, S, 4000000, 10000000), NEZHA_ALG_NATIVE);
 }
 
 /* The cold first call is not held against the rails. */
@@ -51,11 +70,11 @@ static void test_cold(void **state)
 	struct bed bed = { 0 };
 
 	(void)state;
-	call(&bed, M, 12000000, 15000000);
+	call(&bed, S, 12000000, 15000000);
 	for (int i = 0; i < 3; i++)
-		call(&bed, M, 12000000, 10000000);
+		call(&bed, S, 12000000, 10000000);
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(call(&bed, M, 12000000, 10000000), NEZHA_ALG_RING);
+		assert_int_equal(call(&bed, S, 12000000, 10000000), NEZHA_ALG_RING);
 }
 
 static void test_tie(void **state)
@@ -64,12 +83,12 @@ static void test_tie(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
-		call(&bed, M, 10100000, 10000000);
-	assert_int_equal(call(&bed, M, 10100000, 10000000), NEZHA_ALG_NATIVE);
+		call(&bed, S, 10100000, 10000000);
+	assert_int_equal(call(&bed, S, 10100000, 10000000), NEZHA_ALG_NATIVE);
 	/* 4 % apart: no reason to change, whatever the other turns out to be */
 	for (int i = 0; i < 1000; i++)
-		call(&bed, M, 10400000, 10000000);
-	assert_int_equal(bed.model.classes[20].best, NEZHA_ALG_NATIVE);
+		call(&bed, S, 10400000, 10000000);
+	assert_int_equal(bed.model.classes[19].best, NEZHA_ALG_NATIVE);
 }
 
 /* Over 1,000 calls trying costs less than 2 %, however they compare. */
@@ -82,7 +101,7 @@ static void test_budget(void **state)
 		struct bed bed = { 0 };
 
 		for (int k = 0; k < 1000; k++)
-			call(&bed, M, native[i] * 1000000, 10000000);
+			call(&bed, S, native[i] * 1000000, 10000000);
 		/* the one call that has to find out is all that may cost more */
 		assert_true(bed.spent <= bed.least * 102 / 100 + 2 * 10000000 * (native[i] < 10) +
 		            native[i] * 1000000 * (native[i] > 10));
@@ -96,13 +115,13 @@ static void test_change(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		call(&bed, M, 20000000, 10000000);
+		call(&bed, S, 20000000, 10000000);
 	for (int i = 0; i < 64; i++)
-		call(&bed, M, 20000000, 50000000);
-	assert_int_equal(call(&bed, M, 20000000, 50000000), NEZHA_ALG_NATIVE);
+		call(&bed, S, 20000000, 50000000);
+	assert_int_equal(call(&bed, S, 20000000, 50000000), NEZHA_ALG_NATIVE);
 	for (int i = 0; i < 4000; i++)
-		call(&bed, M, 20000000, 10000000);
-	assert_int_equal(bed.model.classes[20].best, NEZHA_ALG_RING);
+		call(&bed, S, 20000000, 10000000);
+	assert_int_equal(bed.model.classes[19].best, NEZHA_ALG_RING);
 }
 
 /* One call that took very long changes nothing. */
@@ -112,10 +131,10 @@ static void test_outlier(void **state)
 
 	(void)state;
 	for (int i = 0; i < 8; i++)
-		call(&bed, M, 20000000, 10000000);
+		call(&bed, S, 20000000, 10000000);
 	for (int i = 0; i < 200; i++) {
-		call(&bed, M, 20000000, i % 32 == 7 ? 1000000000 : 10000000);
-		assert_int_equal(bed.model.classes[20].best, NEZHA_ALG_RING);
+		call(&bed, S, 20000000, i % 32 == 7 ? 1000000000 : 10000000);
+		assert_int_equal(bed.model.classes[19].best, NEZHA_ALG_RING);
 	}
 }
 
@@ -141,7 +160,7 @@ static void test_far(void **state)
 /* More classes than a note has room for, and library calls that no note has yet reported. */
 static void test_many_classes(void **state)
 {
-	struct bed bed = { 0 };
+	struct bed bed = { .one_network = true };
 
 	(void)state;
 	for (int i = 0; i < 400; i++)
@@ -154,16 +173,109 @@ static void test_many_classes(void **state)
 	assert_true(bed.model.classes[NEZHA_MODEL_CLASSES - 1].calls == 400);
 }
 
-static void test_expect(void **state)
+/* ---- both at once ---- */
+
+/* The library has a network of its own: both end together, each with what it can do meanwhile. */
+static void test_mix(void **state)
+{
+	static const uint64_t ratio[] = { 1, 2, 4, 10 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ratio / sizeof ratio[0]; i++) {
+		struct bed bed = { 0 };
+		uint64_t native = 10000000, rails = native * ratio[i];
+		uint64_t best = 16 * M * ratio[i] / (1 + ratio[i]);
+
+		for (int k = 0; k < 8; k++)
+			call(&bed, 16 * M, native, rails);
+		for (int k = 0; k < 60; k++) {
+			assert_int_equal(call(&bed, 16 * M, native, rails), NEZHA_ALG_MIX);
+			assert_int_equal(bed.last.native % BLOCK, 0);
+			assert_true(bed.last.native <= best && bed.last.native + BLOCK > best - BLOCK);
+		}
+	}
+}
+
+/* They use the same network: that is found out, and left alone. */
+static void test_one_network(void **state)
+{
+	static const uint64_t native[] = { 5, 9, 11, 15, 25 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof native / sizeof native[0]; i++) {
+		struct bed bed = { .one_network = true };
+
+		for (int k = 0; k < 1000; k++)
+			call(&bed, 16 * M, native[i] * 1000000, 10000000);
+		assert_true(bed.spent <= bed.least * 102 / 100);
+		assert_int_equal(bed.model.classes[24].best, native[i] < 10 ? NEZHA_ALG_NATIVE : NEZHA_ALG_RING);
+	}
+}
+
+/* Where it can be seen that they do, it is not even tried. */
+static void test_busy(void **state)
+{
+	struct bed bed = { .one_network = true, .busy = true };
+
+	(void)state;
+	for (int k = 0; k < 200; k++)
+		call(&bed, 16 * M, 15000000, 10000000);
+	assert_int_equal(bed.calls[NEZHA_ALG_MIX], 0);
+}
+
+/* A rail twenty times slower has nothing to add. */
+static void test_slow_rail(void **state)
 {
 	struct bed bed = { 0 };
 
 	(void)state;
-	assert_int_equal(nezha_model_expect(&bed.model, M, NEZHA_ALG_RING), 0);
-	for (int i = 0; i < 10; i++)
-		call(&bed, M, 20 * M, 10 * M);
-	assert_int_equal(nezha_model_expect(&bed.model, M, NEZHA_ALG_RING), 10 * M);
-	assert_int_equal(nezha_model_expect(&bed.model, M + M / 2, NEZHA_ALG_NATIVE), 30 * M);
+	for (int k = 0; k < 60; k++)
+		call(&bed, 16 * M, 10000000, 200000000);
+	assert_int_equal(bed.calls[NEZHA_ALG_MIX], bed.carriers);
+	assert_true(bed.calls[NEZHA_ALG_RING] <= 2);
+	/* nor in the class above, where it is not even tried alone */
+	bed.calls[NEZHA_ALG_RING] = 0;
+	for (int k = 0; k < 60; k++)
+		call(&bed, 32 * M, 20000000, 400000000);
+	assert_int_equal(bed.calls[NEZHA_ALG_RING], 0);
+	assert_int_equal(bed.model.classes[25].best, NEZHA_ALG_NATIVE);
+}
+
+/* The shares follow when one of the two becomes slower or faster. */
+static void test_mix_follows(void **state)
+{
+	struct bed bed = { 0 };
+
+	(void)state;
+	for (int k = 0; k < 40; k++)
+		call(&bed, 16 * M, 20000000, 20000000);
+	for (int k = 0; k < 5; k++)
+		call(&bed, 16 * M, 20000000, 60000000);
+	assert_int_equal(call(&bed, 16 * M, 20000000, 60000000), NEZHA_ALG_MIX);
+	assert_true(bed.last.native >= 11 * M && bed.last.native <= 13 * M);
+	for (int k = 0; k < 5; k++)
+		call(&bed, 16 * M, 20000000, 20000000);
+	assert_int_equal(call(&bed, 16 * M, 20000000, 20000000), NEZHA_ALG_MIX);
+	assert_true(bed.last.native >= 7 * M && bed.last.native <= 9 * M);
+}
+
+/* A mix has a part for each of the two, whatever the sizes. */
+static void test_shares(void **state)
+{
+	struct bed bed = { 0 };
+
+	(void)state;
+	for (uint64_t bytes = M; bytes < 4 * M; bytes += 12345) {
+		call(&bed, bytes, bytes, 2 * bytes);
+		if (bed.last.alg == NEZHA_ALG_MIX)
+			assert_true(bed.last.native >= BLOCK && bed.last.native < bytes && bed.last.native % BLOCK == 0);
+	}
+	assert_true(bed.calls[NEZHA_ALG_MIX] > 100);
+	for (uint32_t block = 4096; block <= M; block *= 2) {
+		struct nezha_choice choice = nezha_model_choose(&bed.model, M + 4, block);
+
+		assert_true(choice.alg != NEZHA_ALG_MIX || (choice.native && choice.native < M + 4));
+	}
 }
 
 int main(void)
@@ -172,7 +284,9 @@ int main(void)
 		cmocka_unit_test(test_first_calls), cmocka_unit_test(test_cold),   cmocka_unit_test(test_tie),
 		cmocka_unit_test(test_budget),      cmocka_unit_test(test_change), cmocka_unit_test(test_outlier),
 		cmocka_unit_test(test_far),         cmocka_unit_test(test_many_classes),
-		cmocka_unit_test(test_expect),
+		cmocka_unit_test(test_mix),         cmocka_unit_test(test_one_network), cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_slow_rail),   cmocka_unit_test(test_mix_follows),
+		cmocka_unit_test(test_shares),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,8 +210,8 @@ static void native_below_is_what_the_plans_say(void **state)
 
 static void prints_plans(void **state)
 {
-	struct nezha_plan ring = { NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, NULL };
-	struct nezha_plan native = { NEZHA_ALG_NATIVE, NEZHA_REASON_SMALL, 0, NULL };
+	struct nezha_plan ring = { .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536 };
+	struct nezha_plan native = { .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_SMALL };
 	char text[128];
 
 	(void)state;

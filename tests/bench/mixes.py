@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Heterogeneous with native: the MPI library has a fast rail to itself, Nezha is given the slow one beside it."""
+import bed
+from bed import Bed, NEZHA_MPICH, NEZHA_OPENMPI
+
+FAST = 600
+RATIOS = {2: 90, 4: 90, 10: 90, 20: None}  # fast : slow; % of the bound of both, None: not slower than native
+RAILS_ONLY = ["NEZHA_REPRODUCIBLE=1"]
+ROUNDS = 3
+WARM = 10  # calls in which it learns
+
+
+def mix(args, verdict):
+    """native on a fast rail, a slow one beside it: at least 90 % of S / (1/c_native + 1/c_rail)"""
+    sizes = args.sizes or [16 << 20]
+    for ratio, target in RATIOS.items():
+        with Bed(4, [FAST, FAST // ratio]) as lab:
+            lab.rails = lab.rails.split(",")[1]
+            for contender in bed.present([NEZHA_OPENMPI, NEZHA_MPICH]):
+                for size in sizes:
+                    _compare(args, verdict, lab, contender, size, ratio, target)
+
+
+def _compare(args, verdict, lab, contender, size, ratio, target):
+    native = contender._replace(nezha=False)
+    calls = {"native": [], "rail": [], "mix": []}
+    for _ in range(1 if args.quick else ROUNDS):
+        calls["native"] += lab.measure(native, [size], args.calls, control="rail")[size]
+        calls["rail"] += lab.measure(
+            contender, [size], max(2, args.calls // ratio), 2, control="rail", environment=RAILS_ONLY, seconds=200
+        )[size]
+        calls["mix"] += lab.measure(contender, [size], args.calls, WARM, control="rail", seconds=200)[size]
+    alone = {name: bed.median(some) for name, some in calls.items()}
+    bound = 1 / (1 / alone["native"] + 1 / alone["rail"])
+    percent = 100 * bound / alone["mix"]
+    spread = [100 * bound / pick(c.us for c in calls["mix"]) for pick in (max, min)]
+    print(
+        f"{ratio:>2}:1 {bed.size_text(size):>4} {contender.mpi:<8} native {alone['native'] / 1000:7.1f} ms, "
+        f"rail {alone['rail'] / 1000:7.1f}, both {alone['mix'] / 1000:7.1f}: {percent:.0f} % of the bound "
+        f"({spread[0]:.0f}-{spread[1]:.0f}), {alone['mix'] / alone['native']:.3f} x native",
+        flush=True,
+    )
+    good = percent >= target if target else alone["mix"] <= 1.02 * alone["native"]
+    verdict.check(good, f"{contender.name}, {ratio}:1, {bed.size_text(size)}: {percent:.0f} %")

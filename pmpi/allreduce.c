@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <mpi.h>
 
+#include "pmpi/agree.h"
 #include "pmpi/calls.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
@@ -294,6 +295,9 @@ static int consider(struct call *call)
 	call->plan.reason = examine_arguments(call);
 	if (call->plan.reason == NEZHA_REASON_RULE)
 		error = make_plan(call);
+	/* Below the floor, rank 0 plans alone, for its report. */
+	if (error == MPI_SUCCESS && call->comm && (uint64_t)call->count >= nezha_context.table_floor)
+		error = nezha_agree(call->handle, call->comm, &call->plan, call->bytes);
 	if (error != MPI_SUCCESS)
 		return error;
 	return call->model || nezha_context.report ? run_timed(call) : run_planned(call);

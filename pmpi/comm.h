@@ -25,6 +25,7 @@ struct nezha_comm {
 	struct nezha_model *model;            /* owned; NULL: the table decides alone */
 	struct nezha_helper *helper;          /* owned; NULL: no call needed it yet */
 	struct nezha_report_comm *report;     /* NULL: no report */
+	uint64_t checked;                     /* calls of it that NEZHA_CHECK=plan compared */
 };
 
 /* Makes the attribute's key; after MPI_Init.  An MPI error code. */

@@ -36,7 +36,7 @@ struct nezha_context {
 	struct nezha_handles handles;     /* MPI's predefined types */
 	const void *_Atomic outsider;     /* an address of code that is not the MPI library's */
 	pthread_once_t error_once;        /* for our error codes: added when there is an error */
-	int error_lost, error_memory;
+	int error_lost, error_memory, error_differ;
 	struct nezha_report *report;      /* NULL: none is wanted */
 
 	pthread_mutex_t lock;             /* of what follows; no MPI call under it */

@@ -15,6 +15,7 @@ libnezha_pmpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 
 # What the stub loads: the same sources with each MPI's headers, linked to neither library.
 backend_sources = \
+	pmpi/agree.c pmpi/agree.h \
 	pmpi/allreduce.c \
 	pmpi/announce.c pmpi/announce.h \
 	pmpi/backend.c \

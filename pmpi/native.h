@@ -7,12 +7,12 @@
 
 #include "pmpi/context.h"
 
-/* Of one element.  An MPI error code. */
-static inline int nezha_native_allreduce(const void *mine, void *all, MPI_Datatype type, MPI_Op op,
+/* An MPI error code. */
+static inline int nezha_native_allreduce(const void *mine, void *all, int count, MPI_Datatype type, MPI_Op op,
                                          MPI_Comm comm)
 {
-	return nezha_native(NEZHA_CALL_Allreduce)((nezha_word)mine, (nezha_word)all, 1, (nezha_word)type,
-	                                          (nezha_word)op, (nezha_word)comm, 0);
+	return nezha_native(NEZHA_CALL_Allreduce)((nezha_word)mine, (nezha_word)all, (nezha_word)count,
+	                                          (nezha_word)type, (nezha_word)op, (nezha_word)comm, 0);
 }
 
 #endif

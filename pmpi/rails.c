@@ -111,7 +111,7 @@ static int agree_on_error(const char *spec, const struct nezha_nic *nics, size_t
 
 	if (nezha_nic_select(spec, nics, count, selection.rails, &selection.count, &notes, &error))
 		mine = nezha_context.job.rank;
-	nezha_native_allreduce(&mine, &first, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	nezha_native_allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	*told = first == nezha_context.job.rank;
 	if (*told)
 		nezha_error("%s", error ? error : "no memory for the choice of rails");
@@ -137,7 +137,7 @@ int nezha_rails_check(bool *told)
 	status = agree_on_error(spec, nics, count, told);
 	if (status == NEZHA_OK) {
 		here = entries_here(spec, nics, count);
-		nezha_native_allreduce(&here, &anywhere, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD);
+		nezha_native_allreduce(&here, &anywhere, 1, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD);
 		status = check_entries(spec, anywhere, told);
 	}
 	free(nics);

@@ -146,7 +146,7 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
 		return MPI_SUCCESS;
 	}
 	mine = connect_rank(engine, cards, comm->scale.ranks, rank, all[0].id, &comm->team);
-	error = nezha_native_allreduce(&mine, &rails, MPI_UINT32_T, MPI_BAND, handle);
+	error = nezha_native_allreduce(&mine, &rails, 1, MPI_UINT32_T, MPI_BAND, handle);
 	if (error != MPI_SUCCESS)
 		rails = 0;
 	if (comm->team)

@@ -12,6 +12,7 @@ EXTRA_DIST += tests/count-results
 # One line adds one: the source of tests/unit/test_x is tests/unit/test_x.c, linked with LDADD.
 LDADD = libnezha_core.la $(CMOCKA_LIBS)
 unit_tests =
+unit_tests += tests/unit/test_agree
 unit_tests += tests/unit/test_grid
 unit_tests += tests/unit/test_log
 unit_tests += tests/unit/test_model

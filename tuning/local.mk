@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libnezha_core_la_SOURCES += \
+	tuning/agree.c tuning/agree.h \
 	tuning/bytes.c tuning/bytes.h \
 	tuning/fingerprint.c tuning/fingerprint.h \
 	tuning/grid.c tuning/grid.h \

@@ -104,6 +104,42 @@ static void print_level(FILE *f, const void *value)
 	fputs(nezha_log_level_name(*(const enum nezha_log_level *)value), f);
 }
 
+/* In the order of the bits NEZHA_CHECK_*. */
+static const char *const check_names[] = { "plan" };
+#define CHECKS (sizeof check_names / sizeof *check_names)
+
+static int parse_checks(const char *text, void *out)
+{
+	unsigned checks = 0;
+	size_t len;
+
+	for (; *text; text += len) {
+		size_t i = 0;
+
+		if (checks && *text++ != ',')
+			return NEZHA_ERR_INVALID;
+		len = strcspn(text, ",");
+		while (i < CHECKS && (strlen(check_names[i]) != len || memcmp(text, check_names[i], len)))
+			i++;
+		if (i == CHECKS)
+			return NEZHA_ERR_INVALID;
+		checks |= 1u << i;
+	}
+	*(unsigned *)out = checks;
+	return NEZHA_OK;
+}
+
+static void print_checks(FILE *f, const void *value)
+{
+	const char *between = "";
+
+	for (size_t i = 0; i < CHECKS; i++)
+		if (*(const unsigned *)value & 1u << i) {
+			fprintf(f, "%s%s", between, check_names[i]);
+			between = ",";
+		}
+}
+
 /* strtod would follow the application's locale. */
 static int parse_seconds(const char *text, void *out)
 {
@@ -137,6 +173,7 @@ static const struct kind kind_bool = { parse_bool, print_bool };
 static const struct kind kind_text = { parse_text, print_text };
 static const struct kind kind_policy = { parse_policy, print_policy };
 static const struct kind kind_level = { parse_level, print_level };
+static const struct kind kind_checks = { parse_checks, print_checks };
 static const struct kind kind_seconds = { parse_seconds, print_seconds };
 
 static const struct setting {

@@ -11,8 +11,12 @@
 
 enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLICE };
 
+/* Bits of what a job checks of itself while it runs. */
+#define NEZHA_CHECK_PLAN 1u
+
 /* X(field, NAME, kind, default text, what values are allowed, what it does)
- * kinds: bool (0|1|on|off|yes|no|true|false), text, policy, level, seconds (decimal, 0.1 .. 3600) */
+ * kinds: bool (0|1|on|off|yes|no|true|false), text, policy, level, checks (names between commas), seconds (decimal,
+ * 0.1 .. 3600) */
 #define NEZHA_SETTINGS(X) \
 	X(enable,       ENABLE,       bool,    "1",    "0 or 1", \
 	  "0 hands every call to the MPI library") \
@@ -30,6 +34,8 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	  "how long MPI_Init waits for ranks without Nezha, and a new communicator for its connections") \
 	X(reproducible, REPRODUCIBLE, bool,    "0",    "0 or 1", \
 	  "1: decide by the table alone, never by what was measured: runs agree bit for bit") \
+	X(check,        CHECK,        checks,  "",     "plan", \
+	  "what is checked on the way; plan: all ranks compare model and plan before a call, which fails if they differ") \
 	X(report,       REPORT,       text,    "0",    "0, 1, or the name of a file that gets JSON", \
 	  "a report of what was done, at the end") \
 	X(log,          LOG,          level,   "warn", "error, warn, info or debug", \
@@ -42,6 +48,7 @@ struct nezha_settings {
 #define NEZHA_SETTING_C_text char *
 #define NEZHA_SETTING_C_policy enum nezha_policy_kind
 #define NEZHA_SETTING_C_level enum nezha_log_level
+#define NEZHA_SETTING_C_checks unsigned
 #define NEZHA_SETTING_C_seconds double
 #define X(field, NAME, kind, def, allowed, help) NEZHA_SETTING_C_##kind field;
 	NEZHA_SETTINGS(X)

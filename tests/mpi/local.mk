@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
-mpitest_single = tests/mpi/comms tests/mpi/counters tests/mpi/late tests/mpi/plain tests/mpi/progress \
+mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/late tests/mpi/plain tests/mpi/progress \
 	tests/mpi/threads
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
 mpitest_osu = tests/mpi/osu_hooks
 mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
 mpitest_names = $(mpitest_single) $(mpitest_values) $(mpitest_osu)
-mpitest_scripts = tests/mpi/comms.test tests/mpi/counters.test tests/mpi/failover.test tests/mpi/huge.test \
-	tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test tests/mpi/native.test tests/mpi/osu.test tests/mpi/osu_real.test \
-	tests/mpi/partial.test tests/mpi/progress.test \
+mpitest_scripts = tests/mpi/agree.test tests/mpi/comms.test tests/mpi/counters.test tests/mpi/failover.test \
+	tests/mpi/huge.test tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test tests/mpi/native.test \
+	tests/mpi/osu.test tests/mpi/osu_real.test tests/mpi/partial.test tests/mpi/progress.test \
 	tests/mpi/results.test tests/mpi/settings.test tests/mpi/threads.test tests/mpi/tune.test
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
 	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py \
-	tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
+	tests/mpi/corrupt.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
 mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
@@ -61,6 +61,13 @@ tests/mpi/tool.mpich.so: tests/mpi/tool.c
 tests/mpi/tool.openmpi.so: tests/mpi/tool.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(OPENMPI_CC) $(MPITEST_CFLAGS) -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/tool.c
+
+# a fault to preload, without any MPI in it
+tests/mpi/corrupt.so: $(top_srcdir)/tests/mpi/corrupt.c $(top_srcdir)/tuning/model.h
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -I$(top_srcdir) -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/mpi/corrupt.c
+check_DATA += tests/mpi/corrupt.so
+CLEANFILES += tests/mpi/corrupt.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

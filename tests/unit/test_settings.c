@@ -40,6 +40,7 @@ static void defaults(void **state)
 	assert_string_equal(s.tune, "");
 	assert_int_equal(s.policy, NEZHA_POLICY_ECF);
 	assert_true(s.open_timeout == 10.0);
+	assert_int_equal(s.check, 0);
 	assert_string_equal(s.report, "0");
 	assert_int_equal(s.log, NEZHA_LOG_WARN);
 	assert_string_equal(s.log_file, "");
@@ -52,7 +53,7 @@ static void reads_values(void **state)
 	struct nezha_settings s =
 		READ("", 0, "PATH=/bin", "NEZHA_ENABLE=off", "NEZHA_RAILS=tcp:eth0,tcp:10.0.0.0/8",
 	             "NEZHA_TABLE=/a=b c.json", "NEZHA_POLICY=slice", "NEZHA_OPEN_TIMEOUT=0.25",
-	             "NEZHA_LOG=debug", "nezha_LOG=x");
+	             "NEZHA_LOG=debug", "NEZHA_CHECK=plan", "nezha_LOG=x");
 
 	(void)state;
 	assert_false(s.enable);
@@ -61,6 +62,7 @@ static void reads_values(void **state)
 	assert_int_equal(s.policy, NEZHA_POLICY_SLICE);
 	assert_true(s.open_timeout == 0.25);
 	assert_int_equal(s.log, NEZHA_LOG_DEBUG);
+	assert_int_equal(s.check, NEZHA_CHECK_PLAN);
 	nezha_settings_free(&s);
 }
 
@@ -120,6 +122,11 @@ static void malformed_values_keep_the_default(void **state)
 		{ "NEZHA_POLICY=fast", "ecf, static or slice" },
 		{ "NEZHA_POLICY=ecf ", "ecf, static or slice" },
 		{ "NEZHA_LOG=2", "error, warn, info or debug" },
+		{ "NEZHA_CHECK=plans", "plan" },
+		{ "NEZHA_CHECK=plan,", "plan" },
+		{ "NEZHA_CHECK=,plan", "plan" },
+		{ "NEZHA_CHECK=plan plan", "plan" },
+		{ "NEZHA_CHECK=1", "plan" },
 		{ "NEZHA_OPEN_TIMEOUT=10s", "seconds, 0.1 to 3600" },
 		{ "NEZHA_OPEN_TIMEOUT=0", "seconds, 0.1 to 3600" },
 		{ "NEZHA_OPEN_TIMEOUT=0.099999999", "seconds, 0.1 to 3600" },
@@ -146,6 +153,7 @@ static void malformed_values_keep_the_default(void **state)
 		assert_int_equal(s.policy, NEZHA_POLICY_ECF);
 		assert_int_equal(s.log, NEZHA_LOG_WARN);
 		assert_true(s.open_timeout == 10.0);
+		assert_int_equal(s.check, 0);
 		nezha_settings_free(&s);
 	}
 }
@@ -179,7 +187,7 @@ static void unknown_names_are_told(void **state)
 {
 	static const char known[] =
 		"; known are NEZHA_ENABLE, NEZHA_RAILS, NEZHA_TABLE, NEZHA_TUNE, NEZHA_POLICY, "
-		"NEZHA_OPEN_TIMEOUT, NEZHA_REPRODUCIBLE, NEZHA_REPORT, NEZHA_LOG, NEZHA_LOG_FILE\n";
+		"NEZHA_OPEN_TIMEOUT, NEZHA_REPRODUCIBLE, NEZHA_CHECK, NEZHA_REPORT, NEZHA_LOG, NEZHA_LOG_FILE\n";
 	struct nezha_settings s;
 	char problem[1024], name[200];
 
@@ -235,6 +243,7 @@ static void assert_packs_as(const struct nezha_settings *s, const char *expected
 	assert_int_equal(again.policy, s->policy);
 	assert_true(again.open_timeout == s->open_timeout);
 	assert_string_equal(again.report, s->report);
+	assert_int_equal(again.check, s->check);
 	assert_int_equal(again.log, s->log);
 	assert_string_equal(again.log_file, s->log_file);
 	nezha_settings_free(&again);
@@ -248,13 +257,15 @@ static void packs_and_unpacks(void **state)
 
 	(void)state;
 	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_POLICY=ecf\n"
-	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_REPORT=0\nNEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
+	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
+	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	nezha_settings_free(&s);
 	s = READ("", 0, "NEZHA_ENABLE=0", "NEZHA_TUNE=alg=ring,min=1", "NEZHA_POLICY=static",
 	         "NEZHA_LOG=debug", "NEZHA_OPEN_TIMEOUT=0.7", "NEZHA_LOG_FILE=%r.log", "NEZHA_REPORT=r.json",
-	         "NEZHA_RAILS=tcp:a", "NEZHA_REPRODUCIBLE=yes");
+	         "NEZHA_RAILS=tcp:a", "NEZHA_REPRODUCIBLE=yes", "NEZHA_CHECK=plan");
 	assert_packs_as(&s, "NEZHA_ENABLE=0\nNEZHA_RAILS=tcp:a\nNEZHA_TABLE=\nNEZHA_TUNE=alg=ring,min=1\n"
-	                "NEZHA_POLICY=static\nNEZHA_OPEN_TIMEOUT=0.700000000\nNEZHA_REPRODUCIBLE=1\nNEZHA_REPORT=r.json\n"
+	                "NEZHA_POLICY=static\nNEZHA_OPEN_TIMEOUT=0.700000000\nNEZHA_REPRODUCIBLE=1\nNEZHA_CHECK=plan\n"
+	                "NEZHA_REPORT=r.json\n"
 	                "NEZHA_LOG=debug\nNEZHA_LOG_FILE=%r.log\n");
 	nezha_settings_free(&s);
 }
@@ -267,7 +278,8 @@ static void packs_in_any_locale(void **state)
 	if (setlocale(LC_ALL, "de_DE.UTF-8") || setlocale(LC_ALL, "fr_FR.UTF-8"))
 		print_message("with a decimal comma\n");
 	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_POLICY=ecf\n"
-	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_REPORT=0\nNEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
+	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
+	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	setlocale(LC_ALL, "C");
 	nezha_settings_free(&s);
 }
@@ -324,7 +336,7 @@ static void every_setting_is_documented(void **state)
 		assert_true(*doc->allowed);
 		assert_true(*doc->help);
 	}
-	assert_int_equal(count, 10);
+	assert_int_equal(count, 11);
 	assert_string_equal(nezha_setting_doc(1)->name, "NEZHA_RAILS");
 	assert_string_equal(nezha_setting_doc(1)->def, "auto");
 	assert_null(nezha_setting_doc(count + 1));

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pmpi/agree.h"
+
+#include <inttypes.h>
+
+#include "pmpi/comm.h"
+#include "pmpi/context.h"
+#include "pmpi/failure.h"
+#include "pmpi/native.h"
+#include "tuning/agree.h"
+#include "tuning/log.h"
+#include "tuning/rail_set.h"
+#include "tuning/status.h"
+
+/* A rank that differs from rank 0 says so; `theirs` is rank 0's statement. */
+static void tell(MPI_Comm handle, const struct nezha_plan *plan, const struct nezha_statement *mine,
+                 const struct nezha_statement *theirs)
+{
+	char name[MPI_MAX_OBJECT_NAME + 1] = "", what[NEZHA_STATEMENT_TEXT], text[NEZHA_RAIL_SET_TEXT + 128];
+	int rank = -1, len;
+
+	nezha_statement_differs(mine, theirs, what, sizeof(what));
+	if (!*what || PMPI_Comm_rank(handle, &rank) != MPI_SUCCESS)
+		return;
+	PMPI_Comm_get_name(handle, name, &len);
+	nezha_plan_print(plan, text, sizeof(text));
+	nezha_error("NEZHA_CHECK=plan: communicator \"%s\": rank %d differs from rank 0 in %s: here call %" PRIu64
+	            ", %" PRIu64 " bytes, model %016" PRIx64 ", plan %016" PRIx64 " (%s); on rank 0 call %" PRIu64
+	            ", %" PRIu64 " bytes, model %016" PRIx64 ", plan %016" PRIx64, name, rank, what, mine->call,
+	            mine->bytes, mine->model, mine->plan, text, theirs->call, theirs->bytes, theirs->model, theirs->plan);
+}
+
+/* All ranks know that they differ, and hear what rank 0 has. */
+static int disagree(MPI_Comm handle, const struct nezha_plan *plan, const struct nezha_statement *mine)
+{
+	struct nezha_statement theirs = *mine;
+	int error = PMPI_Bcast(&theirs, NEZHA_STATEMENT_WORDS / 2, MPI_UINT64_T, 0, handle);
+
+	if (error != MPI_SUCCESS)
+		return error;
+	tell(handle, plan, mine, &theirs);
+	return nezha_failure(handle, NEZHA_ERR_DISAGREE);
+}
+
+int nezha_agree(MPI_Comm handle, struct nezha_comm *comm, const struct nezha_plan *plan, uint64_t bytes)
+{
+	struct nezha_statement mine;
+	uint64_t words[NEZHA_STATEMENT_WORDS], least[NEZHA_STATEMENT_WORDS];
+	int error;
+
+	/* Of a communicator that is none of ours, all ranks know that without a plan. */
+	if (!(nezha_context.job.settings.check & NEZHA_CHECK_PLAN) || comm->reason == NEZHA_REASON_COMM)
+		return MPI_SUCCESS;
+	mine = (struct nezha_statement){
+		.call = ++comm->checked,
+		.bytes = bytes,
+		.model = nezha_model_digest(comm->model),
+		.plan = nezha_plan_digest(plan),
+	};
+	nezha_statement_spread(&mine, words);
+	error = nezha_native_allreduce(words, least, NEZHA_STATEMENT_WORDS, MPI_UINT64_T, MPI_MIN, handle);
+	if (error != MPI_SUCCESS)
+		return error;
+	return nezha_statement_agreed(least) ? MPI_SUCCESS : disagree(handle, plan, &mine);
+}

@@ -35,15 +35,22 @@ static void begin(crypto_generichash_state *hash)
 	crypto_generichash_init(hash, NULL, 0, crypto_generichash_BYTES_MIN);
 }
 
+static void put_cost(crypto_generichash_state *hash, const struct nezha_model_cost *cost)
+{
+	for (int i = 0; i < NEZHA_MODEL_SAMPLES; i++)
+		put(hash, cost->samples[i]);
+	put(hash, cost->count);
+	put(hash, cost->tried);
+}
+
 static void put_class(crypto_generichash_state *hash, const struct nezha_model_class *class)
 {
-	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++) {
-		for (int i = 0; i < NEZHA_MODEL_SAMPLES; i++)
-			put(hash, class->cost[alg].samples[i]);
-		put(hash, class->cost[alg].count);
-		put(hash, class->cost[alg].tried);
-	}
+	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++)
+		put_cost(hash, &class->cost[alg]);
+	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)
+		put_cost(hash, &class->part[alg]);
 	put(hash, class->best);
+	put(hash, class->apart);
 	put(hash, class->calls);
 	put(hash, class->retry_at);
 	put(hash, class->pause);
@@ -60,7 +67,9 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 		put_class(&hash, &model->classes[k]);
 	for (uint32_t i = 0; i < model->pending_count; i++) {
 		put(&hash, model->pending[i].bytes);
-		put(&hash, model->pending[i].alg);
+		put(&hash, model->pending[i].choice.alg);
+		put(&hash, model->pending[i].choice.native);
+		put(&hash, model->pending[i].choice.carrier);
 	}
 	return end(&hash);
 }
@@ -73,6 +82,7 @@ uint64_t nezha_plan_digest(const struct nezha_plan *plan)
 	put(&hash, plan->alg);
 	put(&hash, plan->reason);
 	put(&hash, plan->block);
+	put(&hash, plan->native);
 	for (uint32_t i = 0; plan->rails && i < plan->rails->count; i++) {
 		put(&hash, plan->rails->subnet[i].address);
 		put(&hash, plan->rails->subnet[i].prefix);

@@ -19,6 +19,7 @@
 #include "rails/service.h"
 #include "tests/conformance/mock_rail.h"
 #include "tests/conformance/world.h"
+#include "tuning/agree.h"
 #include "tuning/grid.h"
 #include "tuning/status.h"
 
@@ -450,17 +451,6 @@ static uint64_t made_up_time(int rank, int call, uint64_t bytes, enum nezha_algo
 	return base + base * noise / 2000 + (noise > 990 ? 50 * base : 0);
 }
 
-static bool same_model(const struct nezha_model *a, const struct nezha_model *b)
-{
-	if (memcmp(a->classes, b->classes, sizeof a->classes) || a->pending_count != b->pending_count)
-		return false;
-	for (uint32_t i = 0; i < a->pending_count; i++)
-		if (a->pending[i].bytes != b->pending[i].bytes ||
-		    memcmp(&a->pending[i].choice, &b->pending[i].choice, sizeof a->pending[i].choice))
-			return false;
-	return true;
-}
-
 /* The part of a call that goes over the rails, with the note. */
 static void noted_part(struct member *member, struct nezha_model *model, uint64_t bytes)
 {
@@ -496,7 +486,7 @@ static void learning(struct member *member, void *argument)
 			noted_part(member, model, rails);
 		nezha_model_count(model, bytes, &choice, &times);
 		world_barrier(member);
-		if (!same_model(model, &models->of[0])) {
+		if (nezha_model_digest(model) != nezha_model_digest(&models->of[0])) {
 			EXPECT(member, !"all ranks hold the same model");
 			break;
 		}

@@ -13,8 +13,12 @@ static struct nezha_model some_model(void)
 	struct nezha_model model = { .pending_count = 2 };
 
 	model.classes[20] = (struct nezha_model_class){ .best = NEZHA_ALG_RING, .calls = 7, .retry_at = 71, .pause = 64 };
-	model.pending[0] = (struct nezha_model_time){ .bytes = M, .ns = 5, .alg = NEZHA_ALG_RING };
-	model.pending[1] = (struct nezha_model_time){ .bytes = M + 4, .ns = 6, .alg = NEZHA_ALG_NATIVE };
+	model.pending[0] = (struct nezha_model_call){
+		.bytes = M, .choice = { .alg = NEZHA_ALG_RING }, .times = { .rails = 5 },
+	};
+	model.pending[1] = (struct nezha_model_call){
+		.bytes = M + 4, .choice = { .alg = NEZHA_ALG_NATIVE, .native = M + 4 }, .times = { .native = 6, .idle = true },
+	};
 	return model;
 }
 
@@ -39,13 +43,20 @@ static void every_deciding_field_counts(void **state)
 			ASSERT_COUNTS(classes[k].cost[alg].count, 3);
 			ASSERT_COUNTS(classes[k].cost[alg].tried, 3);
 		}
+		for (int alg = 0; alg < NEZHA_ALG_MIX; alg++) {
+			ASSERT_COUNTS(classes[k].part[alg].samples[1], 5);
+			ASSERT_COUNTS(classes[k].part[alg].count, 3);
+		}
+		ASSERT_COUNTS(classes[k].apart, true);
 		ASSERT_COUNTS(classes[k].calls, 8);
 		ASSERT_COUNTS(classes[k].retry_at, 72);
 		ASSERT_COUNTS(classes[k].pause, 128);
 	}
 	ASSERT_COUNTS(classes[20].best, NEZHA_ALG_NATIVE);
 	ASSERT_COUNTS(pending[0].bytes, M - 4);
-	ASSERT_COUNTS(pending[1].alg, NEZHA_ALG_RING);
+	ASSERT_COUNTS(pending[1].choice.alg, NEZHA_ALG_MIX);
+	ASSERT_COUNTS(pending[1].choice.native, M);
+	ASSERT_COUNTS(pending[1].choice.carrier, true);
 	ASSERT_COUNTS(pending_count, 1);
 }
 
@@ -54,8 +65,9 @@ static void what_is_local_does_not(void **state)
 	struct nezha_model model = some_model(), other = some_model();
 
 	(void)state;
-	other.pending[0].ns = other.pending[1].ns = 1000;
-	other.pending[2] = (struct nezha_model_time){ .bytes = 1, .ns = 2, .alg = NEZHA_ALG_RING }; /* learnt and gone */
+	other.pending[0].times.rails = other.pending[1].times.native = 1000;
+	other.pending[1].times.idle = false;
+	other.pending[2] = (struct nezha_model_call){ .bytes = 1, .choice = { .alg = NEZHA_ALG_RING } }; /* learnt and gone */
 	assert_true(nezha_model_digest(&model) == nezha_model_digest(&other));
 	assert_true(nezha_model_digest(NULL) == 0);
 }
@@ -69,21 +81,24 @@ static void ranks_that_learn(void **state)
 
 	(void)state;
 	for (int i = 0; nezha_model_digest(&a) == nezha_model_digest(&b); i++) {
-		enum nezha_algorithm alg = nezha_model_choose(&a, M);
-		uint64_t ns = (alg == NEZHA_ALG_RING ? 10000000 : 30000000) + 1000 * (uint64_t)i;
+		struct nezha_choice choice = nezha_model_choose(&a, M, 65536);
+		struct nezha_model_times fast = { .native = 30 * choice.native, .rails = 10 * (M - choice.native) }, slow = fast;
 
+		fast.native += 1000 * (uint64_t)i;
+		slow.native *= 2;
+		slow.rails *= 2;
 		assert_true(i < 100);
-		if (alg == NEZHA_ALG_RING && nezha_model_note(&a, note) && nezha_model_note(&b, other)) {
+		if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_note(&a, note) && nezha_model_note(&b, other)) {
 			for (int k = 0; k < NEZHA_NOTE_VALUES; k++)
 				note[k] = note[k] < other[k] ? note[k] : other[k];
 			nezha_model_learn(&a, note);
 			assert_true(i <= 50 || !differed);
 			differed = i > 50;
-			note[0] += 1000000 * (uint64_t)differed;
+			note[1] += 1000000 * (uint64_t)differed;
 			nezha_model_learn(&b, note);
 		}
-		nezha_model_count(&a, M, alg, ns);
-		nezha_model_count(&b, M, alg, 2 * ns);
+		nezha_model_count(&a, M, &choice, &fast);
+		nezha_model_count(&b, M, &choice, &slow);
 	}
 	assert_true(differed);
 }
@@ -94,15 +109,17 @@ static void plans(void **state)
 		narrow = { 1, { { 0x00004d0a, 25 } } }, other = { 1, { { 0x00014d0a, 24 } } },
 		both = { 2, { { 0x00004d0a, 24 }, { 0x00014d0a, 24 } } };
 	static const struct nezha_plan all[] = {
-		{ NEZHA_ALG_NATIVE, NEZHA_REASON_LEARNT, 0, NULL },
-		{ NEZHA_ALG_NATIVE, NEZHA_REASON_SMALL, 0, NULL },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, NULL },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 32768, NULL },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, &one },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, &same },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, &narrow },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, &other },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, &both },
+		{ NEZHA_ALG_NATIVE, NEZHA_REASON_LEARNT, 0, 0, NULL },
+		{ NEZHA_ALG_NATIVE, NEZHA_REASON_SMALL, 0, 0, NULL },
+		{ NEZHA_ALG_MIX, NEZHA_REASON_LEARNT, 65536, 65536, NULL },
+		{ NEZHA_ALG_MIX, NEZHA_REASON_LEARNT, 65536, 131072, NULL },
+		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, NULL },
+		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 32768, 0, NULL },
+		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &one },
+		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &same },
+		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &narrow },
+		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &other },
+		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &both },
 	};
 	size_t count = sizeof all / sizeof all[0];
 

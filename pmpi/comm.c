@@ -6,6 +6,7 @@
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
 #include "pmpi/helper.h"
+#include "pmpi/learned.h"
 #include "pmpi/scale.h"
 #include "rails/team.h"
 #include "tuning/report.h"
@@ -37,6 +38,7 @@ static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
 	(void)handle, (void)keyval, (void)extra;
 	pthread_mutex_lock(&nezha_context.lock);
 	LIST_REMOVE(comm, entry);
+	nezha_learned_take(comm);
 	pthread_mutex_unlock(&nezha_context.lock);
 	nezha_helper_destroy(comm->helper);
 	nezha_team_destroy(comm->team);

@@ -15,6 +15,7 @@
 
 struct nezha_comm;
 struct nezha_engine;
+struct nezha_learned;
 struct nezha_report;
 
 /* Calls of fewer elements than the floor go to the MPI library without a further look; 0: all are looked
@@ -42,6 +43,7 @@ struct nezha_context {
 	pthread_mutex_t lock;             /* of what follows; no MPI call under it */
 	LIST_HEAD(nezha_comm_list, nezha_comm) comms;
 	struct nezha_engine *engine;      /* NULL: no team was opened yet */
+	struct nezha_learned *learned;    /* NULL: none is wanted */
 	uint32_t teams;                   /* opened with this process as the leader */
 };
 

@@ -9,6 +9,7 @@
 #include "pmpi/calls.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
+#include "pmpi/learned.h"
 #include "pmpi/rails.h"
 #include "pmpi/summary.h"
 #include "tuning/log.h"
@@ -30,6 +31,7 @@ static int end(MPI_Comm comm, int keyval, void *value, void *extra)
 	nezha_context_aim();
 	await_all();
 	nezha_summary_write();
+	nezha_learned_end();
 	nezha_comm_end();
 	nezha_rails_end();
 	PMPI_Comm_free_keyval(&nezha_context.keyval);

@@ -10,6 +10,7 @@
 #include "pmpi/context.h"
 #include "pmpi/finalize.h"
 #include "pmpi/handles.h"
+#include "pmpi/learned.h"
 #include "pmpi/origin.h"
 #include "pmpi/rails.h"
 #include "rails/team.h"
@@ -89,7 +90,8 @@ static int begin(void)
 		return MPI_ERR_OTHER;
 	}
 	nezha_origin_check();
-	if (begin_report() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
+	nezha_context.learning = !*job->settings.table && !*job->settings.tune && !job->settings.reproducible;
+	if (begin_report() != NEZHA_OK || nezha_learned_begin() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
 		nezha_error("MPI_Init: no memory, or no attributes of communicators, for Nezha");
 		give_up(true);
 		return MPI_ERR_OTHER;
@@ -97,7 +99,6 @@ static int begin(void)
 	nezha_handles_list(&nezha_context.handles);
 	pthread_atfork(NULL, NULL, forget_in_child);
 	nezha_context.table_floor = nezha_job_floor(job);
-	nezha_context.learning = !*job->settings.table && !*job->settings.tune && !job->settings.reproducible;
 	nezha_context.on = true;
 	nezha_context_aim();
 	nezha_info("%d ranks on %d nodes; calls below %llu elements go to MPI unseen", job->ranks,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tuning/file.h"
 #include "tuning/log.h"
 #include "tuning/rules.h"
 #include "tuning/status.h"
@@ -44,52 +45,23 @@ static int read_settings(struct nezha_job *job)
 	return errors ? NEZHA_ERR_INVALID : NEZHA_OK;
 }
 
-/* The whole file, at most one byte more than a table may have (so that too long a one is told by the
- * parser). */
-static int read_file(const char *path, char **text, size_t *len)
+static int load_table(const char *path, struct nezha_table **out, char **error)
 {
-	FILE *file = fopen(path, "re");
-	char *bytes = NULL;
-	size_t got;
-
-	if (!file || !(bytes = malloc(NEZHA_TABLE_BYTES + 1)))
-		goto failed;
-	got = fread(bytes, 1, NEZHA_TABLE_BYTES + 1, file);
-	if (ferror(file))
-		goto failed;
-	fclose(file);
-	*text = bytes;
-	*len = got;
-	return NEZHA_OK;
-
-failed:
-	nezha_error("NEZHA_TABLE=%s: the table cannot be read: %m", path);
-	free(bytes);
-	if (file)
-		fclose(file);
-	return NEZHA_ERR_INVALID;
-}
-
-static int parse_table(const char *path, struct nezha_table **out, char **error)
-{
-	char *text;
-	size_t len;
 	int status;
 
 	if (!*path)
 		return nezha_table_builtin(out);
-	status = read_file(path, &text, &len);
-	if (status != NEZHA_OK)
+	status = nezha_table_load(path, out, error);
+	if (status != NEZHA_ERR_SYSTEM)
 		return status;
-	status = nezha_table_parse(text, len, path, out, error);
-	free(text);
-	return status;
+	nezha_error("NEZHA_TABLE=%s: the table cannot be read: %m", path);
+	return NEZHA_ERR_INVALID;
 }
 
 static int read_table(struct nezha_job *job)
 {
 	char *error = NULL;
-	int status = parse_table(job->settings.table, &job->table, &error);
+	int status = load_table(job->settings.table, &job->table, &error);
 
 	if (status == NEZHA_OK && *job->settings.tune)
 		status = nezha_table_override(job->table, job->settings.tune, &error);
@@ -128,6 +100,33 @@ static int check_report(const struct nezha_job *job)
 	return NEZHA_OK;
 }
 
+/* Where what is learnt shall go can be written, and what is there can be extended. */
+static int check_learned(const struct nezha_job *job)
+{
+	const char *path = job->settings.learned;
+	struct nezha_table *table = NULL;
+	char *error = NULL;
+	int status;
+
+	if (!*path)
+		return NEZHA_OK;
+	if (nezha_file_is_replaceable(path) != NEZHA_OK) {
+		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %m "
+		            "(allowed: the name of a file in a folder that may be written to)", path);
+		return NEZHA_ERR_INVALID;
+	}
+	status = nezha_table_load(path, &table, &error);
+	if (status == NEZHA_ERR_SYSTEM && errno == ENOENT)
+		return NEZHA_OK;
+	if (status == NEZHA_ERR_SYSTEM)
+		nezha_error("NEZHA_LEARNED=%s: the table that is there cannot be read: %m", path);
+	else if (status != NEZHA_OK)
+		nezha_error("NEZHA_LEARNED: what is there cannot be extended: %s", error ? error : "no memory");
+	free(error);
+	nezha_table_free(table);
+	return status == NEZHA_OK ? NEZHA_OK : NEZHA_ERR_INVALID;
+}
+
 int nezha_job_read(struct nezha_job *job)
 {
 	int status = read_settings(job);
@@ -138,6 +137,8 @@ int nezha_job_read(struct nezha_job *job)
 		status = read_table(job);
 	if (status == NEZHA_OK)
 		status = check_report(job);
+	if (status == NEZHA_OK)
+		status = check_learned(job);
 	if (status != NEZHA_OK)
 		return status;
 	if (sodium_init() < 0) {

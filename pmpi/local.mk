@@ -30,6 +30,7 @@ backend_sources = \
 	pmpi/info.c \
 	pmpi/init.c \
 	pmpi/job.c pmpi/job.h \
+	pmpi/learned.c pmpi/learned.h \
 	pmpi/missing.c pmpi/missing.h \
 	pmpi/origin.c pmpi/origin.h \
 	pmpi/native.h \

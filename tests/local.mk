@@ -14,6 +14,7 @@ LDADD = libnezha_core.la $(CMOCKA_LIBS)
 unit_tests =
 unit_tests += tests/unit/test_agree
 unit_tests += tests/unit/test_grid
+unit_tests += tests/unit/test_learned
 unit_tests += tests/unit/test_log
 unit_tests += tests/unit/test_model
 unit_tests += tests/unit/test_plan

@@ -15,49 +15,24 @@
 
 /* ---- which table ---- */
 
-/* The file's bytes, malloc'd; NULL: said why. */
-static char *read_file(const char *path, size_t *len, json_t *json)
-{
-	FILE *f = fopen(path, "re");
-	char *text = f ? malloc(NEZHA_TABLE_BYTES + 1) : NULL;
-
-	if (!text) {
-		nezha_info_problem(json, "the table %s cannot be read: %s", nezha_info_quote(path),
-		                   strerror(errno));
-		if (f)
-			fclose(f);
-		return NULL;
-	}
-	*len = fread(text, 1, NEZHA_TABLE_BYTES + 1, f);
-	if (ferror(f)) {
-		nezha_info_problem(json, "the table %s cannot be read: %s", nezha_info_quote(path),
-		                   strerror(errno));
-		free(text);
-		text = NULL;
-	}
-	fclose(f);
-	return text;
-}
-
 /* The table at `path`, or the built-in one; NULL: said why. */
 static struct nezha_table *load(const char *path, json_t *json)
 {
 	struct nezha_table *table = NULL;
-	char *text, *error = NULL;
-	size_t len;
+	char *error;
+	int status;
 
 	if (!*path) {
 		if (nezha_table_builtin(&table) != NEZHA_OK)
 			nezha_info_problem(json, "the built-in rules cannot be made");
 		return table;
 	}
-	text = read_file(path, &len, json);
-	if (!text)
-		return NULL;
-	if (nezha_table_parse(text, len, path, &table, &error) != NEZHA_OK)
+	status = nezha_table_load(path, &table, &error);
+	if (status == NEZHA_ERR_SYSTEM)
+		nezha_info_problem(json, "the table %s cannot be read: %s", nezha_info_quote(path), strerror(errno));
+	else if (status != NEZHA_OK)
 		nezha_info_problem(json, "%s", error ? error : "no memory");
 	free(error);
-	free(text);
 	return table;
 }
 

@@ -2,18 +2,22 @@
 libnezha_core_la_SOURCES += \
 	tuning/agree.c tuning/agree.h \
 	tuning/bytes.c tuning/bytes.h \
+	tuning/file.c tuning/file.h \
 	tuning/fingerprint.c tuning/fingerprint.h \
 	tuning/grid.c tuning/grid.h \
+	tuning/learned.c tuning/learned.h \
 	tuning/locate.c tuning/locate.h \
 	tuning/log.c tuning/log.h \
 	tuning/model.c tuning/model.h \
 	tuning/plan.c tuning/plan.h \
 	tuning/rail_set.c tuning/rail_set.h \
 	tuning/rules.h \
+	tuning/scales.c tuning/scales.h \
 	tuning/settings.c tuning/settings.h \
 	tuning/status.h \
 	tuning/table.c tuning/table.h \
 	tuning/table_builtin.c \
+	tuning/table_file.c \
 	tuning/table_override.c \
 	tuning/table_parse.c \
 	tuning/text.h \

@@ -69,17 +69,8 @@ const struct nezha_measured_time *nezha_choose(const struct nezha_measured_size 
 /* The rules that decide as measured: finished sizes with the same choice in a row share one, between two choices the
  * border is the
  * geometric mean of their sizes.  What is smaller than all goes native, what is larger than all goes as the largest.
- * `out` is zeroed but for the rules and ->measured, all owned by the caller.  NEZHA_ERR_INVALID: no size is
- * finished; NEZHA_ERR_NOMEM. */
+ * `out` is zeroed but for the rules and ->measured, all owned by the caller, as nezha_scales_put (scales.h) wants it.
+ * NEZHA_ERR_INVALID: no size is finished; NEZHA_ERR_NOMEM. */
 int nezha_choose_rules(const struct nezha_measured *measured, struct nezha_rule_group *out);
-
-/* Puts the rules of a scale (taken over) into the table, in place of those of the same number of ranks.  Measured
- * groups come first and
- * hold for one rank a node; among them they share out all numbers of ranks, each nearest (in ratio) to what was measured.
- * Other groups stay behind them.  NEZHA_ERR_NOMEM; NEZHA_ERR_INVALID: no room for one more group. */
-int nezha_choose_put(struct nezha_table *table, const struct nezha_rule_group *group);
-
-/* Whether the table has rules measured with so many ranks. */
-bool nezha_choose_has(const struct nezha_table *table, int ranks);
 
 #endif

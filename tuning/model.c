@@ -191,16 +191,45 @@ static struct nezha_choice choose_early(const struct nezha_model *model, uint64_
 	return choice_of(NEZHA_ALG_NATIVE, bytes);
 }
 
+static enum nezha_algorithm best_alone(const struct nezha_model_class *class)
+{
+	return least_alone(class) == cost(class, NEZHA_ALG_NATIVE) ? NEZHA_ALG_NATIVE : NEZHA_ALG_RING;
+}
+
 /* What is tried in place of the best one. */
 static enum nezha_algorithm alternative(const struct nezha_model *model, uint32_t k)
 {
 	const struct nezha_model_class *class = &model->classes[k];
 
 	if (class->best == NEZHA_ALG_MIX)
-		return least_alone(class) == cost(class, NEZHA_ALG_NATIVE) ? NEZHA_ALG_NATIVE : NEZHA_ALG_RING;
+		return best_alone(class);
 	if (promises(model, k))
 		return NEZHA_ALG_MIX;
 	return class->best == NEZHA_ALG_NATIVE ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE;
+}
+
+bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm *out)
+{
+	uint32_t k = class_of(bytes);
+	const struct nezha_model_class *class = &model->classes[k];
+
+	if (is_settled(model, k))
+		*out = class->best != NEZHA_ALG_MIX ? class->best : best_alone(class);
+	else if (class->cost[NEZHA_ALG_RING].tried && !class->cost[NEZHA_ALG_NATIVE].tried &&
+	         far_slower(model, k) == NEZHA_ALG_NATIVE)
+		*out = NEZHA_ALG_RING;
+	else
+		return false;
+	return true;
+}
+
+uint64_t nezha_model_calls(const struct nezha_model *model)
+{
+	uint64_t calls = 0;
+
+	for (uint32_t k = 0; k < NEZHA_MODEL_CLASSES; k++)
+		calls += model->classes[k].calls;
+	return calls;
 }
 
 static struct nezha_choice choose_settled(const struct nezha_model *model, uint64_t bytes, uint32_t block)

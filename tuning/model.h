@@ -77,6 +77,13 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 /* Whether this call's times will be pending: else they need not be taken. */
 bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice);
 
+/* Whether there is a decision for vectors of `bytes`, and which: of a mix, the cheaper of the two alone, since a table knows
+ * no mix.  It stands until another way is tried again. */
+bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm *out);
+
+/* Calls so far that were counted. */
+uint64_t nezha_model_calls(const struct nezha_model *model);
+
 /* A call of `bytes` has gone the way of `choice`. */
 void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
                        const struct nezha_model_times *times);

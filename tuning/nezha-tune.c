@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tuning/bytes.h"
+#include "tuning/scales.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
 #include "tuning/text.h"
@@ -186,27 +186,18 @@ static int measure(struct run *run, const struct nezha_tune_list *sizes)
 /* Puts what was measured into the table, and writes it. */
 static int conclude(struct run *run)
 {
-	char date[16];
-	time_t now = time(NULL);
-	struct tm day;
 	struct nezha_rule_group group;
-	char **header = run->table->header;
 	int status = nezha_choose_rules(run->measured, &group);
 
 	if (status == NEZHA_OK)
-		status = nezha_choose_put(run->table, &group);
+		status = nezha_scales_put(run->table, &group);
 	if (status == NEZHA_OK)
-		status = nezha_fingerprint_put(&run->measured->where, run->table);
+		status = nezha_scales_sign(run->table, &run->measured->where, "measured by nezha-tune " PACKAGE_VERSION);
 	if (status != NEZHA_OK) {
 		nezha_tune_problem("%d ranks: %s", run->progress.ranks,
 		                   status == NEZHA_ERR_NOMEM ? "no memory" : "the table has no room for more groups");
 		return status;
 	}
-	strftime(date, sizeof date, "%Y-%m-%d", localtime_r(&now, &day));
-	free(header[NEZHA_TABLE_HEADER_date]);
-	header[NEZHA_TABLE_HEADER_date] = strdup(date);
-	if (!header[NEZHA_TABLE_HEADER_comment])
-		header[NEZHA_TABLE_HEADER_comment] = strdup("measured by nezha-tune " PACKAGE_VERSION);
 	return nezha_tune_save(run->table, run->options->output);
 }
 
@@ -238,7 +229,7 @@ static void list_scales(const struct run *run, struct nezha_tune_list *out)
 
 	out->count = 0;
 	for (size_t i = 0; i < all->count; i++) {
-		if (run->options->again || !nezha_choose_has(run->table, (int)all->value[i]))
+		if (run->options->again || !nezha_scales_has(run->table, (int)all->value[i]))
 			out->value[out->count++] = all->value[i];
 		else
 			printf("%5d         is in the table already (--again measures it anew)\n",

@@ -41,8 +41,7 @@ static bool within(int value, int min, int max)
 	return value >= min && value <= max;
 }
 
-static const struct nezha_rule_group *find_group(const struct nezha_table *table,
-                                                 const struct nezha_scale *scale)
+const struct nezha_rule_group *nezha_rule_group_find(const struct nezha_table *table, const struct nezha_scale *scale)
 {
 	for (size_t i = 0; i < table->group_count; i++) {
 		const struct nezha_rule_group *g = &table->groups[i];
@@ -55,7 +54,7 @@ static const struct nezha_rule_group *find_group(const struct nezha_table *table
 	return NULL;
 }
 
-static const struct nezha_rule *find_rule(const struct nezha_rule_group *group, uint64_t bytes)
+const struct nezha_rule *nezha_rule_find(const struct nezha_rule_group *group, uint64_t bytes)
 {
 	for (size_t i = 0; i < group->rule_count; i++) {
 		const struct nezha_rule *r = &group->rules[i];
@@ -74,8 +73,8 @@ static struct nezha_plan native(enum nezha_reason reason)
 void nezha_plan_make(const struct nezha_table *table, const struct nezha_scale *scale,
                      uint64_t bytes, struct nezha_plan *out)
 {
-	const struct nezha_rule_group *group = find_group(table, scale);
-	const struct nezha_rule *rule = group ? find_rule(group, bytes) : NULL;
+	const struct nezha_rule_group *group = nezha_rule_group_find(table, scale);
+	const struct nezha_rule *rule = group ? nezha_rule_find(group, bytes) : NULL;
 	struct nezha_grid grid;
 
 	if (!rule)
@@ -95,12 +94,12 @@ void nezha_plan_make(const struct nezha_table *table, const struct nezha_scale *
 
 uint64_t nezha_plan_native_below(const struct nezha_table *table, const struct nezha_scale *scale)
 {
-	const struct nezha_rule_group *group = find_group(table, scale);
+	const struct nezha_rule_group *group = nezha_rule_group_find(table, scale);
 	uint64_t bytes = 1;   /* an empty vector is native whatever the rules say */
 
 	/* Past each native rule that holds here; between rules, on to the next one that begins. */
 	while (group) {
-		const struct nezha_rule *rule = find_rule(group, bytes);
+		const struct nezha_rule *rule = nezha_rule_find(group, bytes);
 		uint64_t next = UINT64_MAX;
 
 		if (rule && rule->alg != NEZHA_ALG_NATIVE)

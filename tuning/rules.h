@@ -50,4 +50,8 @@ struct nezha_table {
 	struct nezha_rule_group *groups;       /* owned */
 };
 
+/* What decides at this scale, and in it: the first that fits (table.h); NULL: none does. */
+const struct nezha_rule_group *nezha_rule_group_find(const struct nezha_table *table, const struct nezha_scale *scale);
+const struct nezha_rule *nezha_rule_find(const struct nezha_rule_group *group, uint64_t bytes);
+
 #endif

@@ -28,6 +28,8 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	X(tune,         TUNE,         text,    "", \
 	  "alg=ring|native[,block=BYTES][,rails=LIST][,min=BYTES][,max=BYTES]", \
 	  "one rule that goes before the table's") \
+	X(learned,      LEARNED,      text,    "",     "the name of a file in a folder that may be written to", \
+	  "the tuning table that gets what the job has learnt, at its end") \
 	X(policy,       POLICY,       policy,  "ecf",  "ecf, static or slice", \
 	  "how a link picks a rail for the next block") \
 	X(open_timeout, OPEN_TIMEOUT, seconds, "10",   "seconds, 0.1 to 3600", \

@@ -37,6 +37,14 @@ int nezha_rule_parse(const char *tune, struct nezha_rule *out, char **error);
 /* The table as JSON (malloc'd, the caller frees; NULL: no memory); parsing it gives an equal table. */
 char *nezha_table_print(const struct nezha_table *table);
 
+/* The table in the file at `path`.  NEZHA_ERR_SYSTEM: it cannot be read, errno tells why and *error is NULL; else as
+ * nezha_table_parse. */
+int nezha_table_load(const char *path, struct nezha_table **out, char **error);
+
+/* Puts the table into the file at `path`, whole or not at all (nezha_file_replace), if nezha_table_parse would take it
+ * back.  Errors: of both; *error is NULL but for NEZHA_ERR_INVALID. */
+int nezha_table_save(const struct nezha_table *table, const char *path, char **error);
+
 void nezha_table_free(struct nezha_table *table);   /* NULL is allowed */
 
 #endif

@@ -44,7 +44,9 @@ static double now(void)
 /* In the child.  Its own process group: a Ctrl-C is for us, and we end the whole group. */
 __attribute__((noreturn)) static void become(char *const *command, int out)
 {
-	static const char *const ours[] = { "NEZHA_ENABLE", "NEZHA_TABLE", "NEZHA_TUNE", "NEZHA_REPORT" };
+	static const char *const ours[] = {
+		"NEZHA_ENABLE", "NEZHA_TABLE", "NEZHA_TUNE", "NEZHA_LEARNED", "NEZHA_REPORT",
+	};
 	int in = open("/dev/null", O_RDONLY);
 
 	setpgid(0, 0);

@@ -79,7 +79,9 @@ int nezha_tune_ask(char *const *words, size_t count, enum nezha_tune_mpi *out)
  * place. */
 static bool is_passed(const char *entry)
 {
-	static const char *const ours[] = { "NEZHA_ENABLE=", "NEZHA_TABLE=", "NEZHA_TUNE=", "NEZHA_REPORT=" };
+	static const char *const ours[] = {
+		"NEZHA_ENABLE=", "NEZHA_TABLE=", "NEZHA_TUNE=", "NEZHA_LEARNED=", "NEZHA_REPORT=",
+	};
 
 	if (strncmp(entry, "NEZHA_", 6) || !strchr(entry, '='))
 		return false;

@@ -8,136 +8,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tuning/file.h"
+#include "tuning/scales.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
 #include "tuning/tune.h"
 
 #define JOURNAL_MAX (16u << 20)     /* bytes */
 
-/* What holds where nothing is measured. */
-static const char unmeasured[] =
-	"{\"version\": 1, \"collectives\": {\"allreduce\": ["
-	"{\"nodes_max\": 1, \"rules\": [{\"alg\": \"native\", \"reason\": \"one-node\"}]},"
-	"{\"ppn_min\": 2, \"rules\": [{\"alg\": \"native\", \"reason\": \"shared-node\"}]}]}}";
-
-/* At most `most` + 1 bytes of the file, and a NUL.  NULL with errno: it cannot be read. */
-static char *read_file(int fd, size_t most, size_t *len)
-{
-	char *text = malloc(most + 2);
-	ssize_t got = 1;
-
-	*len = 0;
-	while (text && *len < most + 1 && got > 0) {
-		got = read(fd, text + *len, most + 1 - *len);
-		if (got < 0 && errno == EINTR)
-			got = 1;
-		else if (got > 0)
-			*len += (size_t)got;
-	}
-	if (!text || got < 0) {
-		free(text);
-		return NULL;
-	}
-	text[*len] = '\0';
-	return text;
-}
-
-static int parse(const char *text, size_t len, const char *path, struct nezha_table **out)
-{
-	char *error = NULL;
-	int status = nezha_table_parse(text, len, path, out, &error);
-
-	if (status != NEZHA_OK)
-		nezha_tune_problem("%s", error ? error : "no memory");
-	free(error);
-	return status;
-}
-
 int nezha_tune_load(const char *path, struct nezha_table **out, bool *is_new)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), status;
-	char *text = NULL;
-	size_t len;
+	char *error;
+	int status = nezha_table_load(path, out, &error);
 
-	*is_new = fd < 0 && errno == ENOENT;
+	*is_new = status == NEZHA_ERR_SYSTEM && errno == ENOENT;
 	if (*is_new)
-		return parse(unmeasured, sizeof unmeasured - 1, "new table", out);
-	if (fd >= 0)
-		text = read_file(fd, NEZHA_TABLE_BYTES, &len);
-	if (!text) {
+		status = nezha_scales_none(out);
+	else if (status == NEZHA_ERR_SYSTEM)
 		nezha_tune_problem("the table \"%s\" cannot be read: %s", path, strerror(errno));
-		status = NEZHA_ERR_INVALID;
-	} else {
-		status = parse(text, len, path, out);
-	}
-	if (fd >= 0)
-		close(fd);
-	free(text);
-	return status;
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t put = write(fd, text, len);
-
-		if (put < 0 && errno != EINTR)
-			return NEZHA_ERR_SYSTEM;
-		if (put > 0) {
-			text += put;
-			len -= (size_t)put;
-		}
-	}
-	return NEZHA_OK;
-}
-
-/* Whether the text says what it should: a job that reads it must not be told otherwise. */
-static int check(const char *text, const char *path)
-{
-	struct nezha_table *again;
-	int status = parse(text, strlen(text), path, &again);
-
-	if (status == NEZHA_OK)
-		nezha_table_free(again);
-	return status;
-}
-
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), status;
-
-	if (fd < 0)
-		return NEZHA_ERR_SYSTEM;
-	status = write_all(fd, text, strlen(text));
-	if (status == NEZHA_OK && fsync(fd))
-		status = NEZHA_ERR_SYSTEM;
-	if (close(fd) && status == NEZHA_OK)
-		status = NEZHA_ERR_SYSTEM;
-	return status;
+	else if (status != NEZHA_OK && error)
+		nezha_tune_problem("%s", error);
+	if (status == NEZHA_ERR_NOMEM)
+		nezha_tune_problem("no memory for the table");
+	free(error);
+	return status == NEZHA_ERR_SYSTEM ? NEZHA_ERR_INVALID : status;
 }
 
 int nezha_tune_save(const struct nezha_table *table, const char *path)
 {
-	char *text = nezha_table_print(table), *new = NULL;
-	int status = NEZHA_ERR_NOMEM;
+	char *error;
+	int status = nezha_table_save(table, path, &error);
 
-	if (!text || asprintf(&new, "%s.new", path) < 0) {
-		nezha_tune_problem("no memory for the table");
-		goto done;
-	}
-	status = check(text, path);
-	if (status != NEZHA_OK)
-		goto done;
-	status = write_file(new, text);
-	if (status == NEZHA_OK && rename(new, path))
-		status = NEZHA_ERR_SYSTEM;
-	if (status != NEZHA_OK) {
+	if (status == NEZHA_ERR_SYSTEM)
 		nezha_tune_problem("the table \"%s\" cannot be written: %s", path, strerror(errno));
-		unlink(new);
-	}
-done:
-	free(new);
-	free(text);
+	else if (status != NEZHA_OK)
+		nezha_tune_problem("%s", error ? error : "no memory for the table");
+	free(error);
 	return status;
 }
 
@@ -172,7 +78,7 @@ static int recall_all(struct nezha_tune_journal *journal)
 {
 	struct nezha_measured *scale = NULL;
 	size_t len, at = 0;
-	char *text = read_file(journal->fd, JOURNAL_MAX, &len), *end;
+	char *text = nezha_file_read(journal->fd, JOURNAL_MAX, &len), *end;
 	int status = NEZHA_OK;
 
 	if (!text)
@@ -209,7 +115,7 @@ int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out)
 
 int nezha_tune_journal_add(struct nezha_tune_journal *journal, const char *lines)
 {
-	if (write_all(journal->fd, lines, strlen(lines)) == NEZHA_OK && !fdatasync(journal->fd))
+	if (nezha_file_write(journal->fd, lines, strlen(lines)) == NEZHA_OK && !fdatasync(journal->fd))
 		return NEZHA_OK;
 	nezha_tune_problem("the journal \"%s\" cannot be written: %s", journal->path, strerror(errno));
 	return NEZHA_ERR_SYSTEM;

@@ -13,6 +13,9 @@
 #   on_rails WHAT, on_all_rails WHAT, off_rails WHAT
 #                                 by its report: calls of the last job went to the rails, over each of them,
 #                                 none did
+#   told WHAT ends|goes-on PATTERN...
+#                                 the last job, of plain, ended at its start or went on, and one line of Nezha's,
+#                                 only one, has the patterns
 #   verdict                       prints the sum and ends the script
 # Variables that they heed: `before` and `after` (libraries in LD_PRELOAD around Nezha), `seconds` (a job's
 # time limit), and `control` (1: MPI's own traffic on the control network, so that cut rails hit Nezha alone;
@@ -197,5 +200,25 @@ off_rails() {
 	else
 		failure "$1: ${n:-unknown} calls went to the rails"
 		return 1
+	fi
+}
+
+told() {
+	local what=$1 ends=$2 pattern lines
+	shift 2
+	lines=$(grep -i nezha "$out")
+	for pattern; do
+		lines=$(grep -e "$pattern" <<<"$lines")
+	done
+	if [ "$ends" = ends ] && [ "$status" = 0 ]; then
+		failure "$what: the job went on"
+	elif [ "$ends" = goes-on ] && ! { [ "$status" = 0 ] && grep -q '^plain: passed' "$out"; }; then
+		failure "$what: the job did not go on (status $status)"
+	elif [ "$status" = 124 ]; then
+		failure "$what: the job hung"
+	elif [ "$(grep -c . <<<"$lines")" != 1 ]; then
+		failure "$what: $(grep -c . <<<"$lines") lines have: $*"
+	else
+		good "$what: $(cut -c-150 <<<"$lines")"
 	fi
 }

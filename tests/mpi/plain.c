@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The plainest C program: the same two reductions as the Fortran and Python ones.
- *   plain [CALLS]      so many times; prints "plain: passed" */
+ *   plain [CALLS [dup]]    so many times, with dup on a communicator that is freed then; prints "plain: passed" */
 #include "tests/mpi/common.h"
 
 #define N 300001
@@ -11,16 +11,19 @@ static long k[N];
 int main(int argc, char **argv)
 {
 	long calls = argc > 1 ? number(argv[1], "CALLS", 1, 1000000) : 1;
+	MPI_Comm comm = MPI_COMM_WORLD;
 
 	begin(&argc, &argv, MPI_THREAD_SINGLE);
+	if (argc > 2)
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	watch(120, "the reductions");
 	for (long c = 0; c < calls; c++) {
 		for (int i = 0; i < N; i++) {
 			x[i] = (float)(world_rank + i % 97);
 			k[i] = world_rank * 3 + i % 101;
 		}
-		MPI_Allreduce(x, y, N, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-		MPI_Allreduce(MPI_IN_PLACE, k, N, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+		MPI_Allreduce(x, y, N, MPI_FLOAT, MPI_SUM, comm);
+		MPI_Allreduce(MPI_IN_PLACE, k, N, MPI_LONG, MPI_MAX, comm);
 		for (int i = 0; i < N; i++)
 			if (y[i] != (float)(world_size * (world_size - 1) / 2 + world_size * (i % 97)) ||
 			    k[i] != (world_size - 1) * 3 + i % 101) {
@@ -28,5 +31,7 @@ int main(int argc, char **argv)
 				break;
 			}
 	}
+	if (comm != MPI_COMM_WORLD)
+		MPI_Comm_free(&comm);
 	return finish("plain");
 }

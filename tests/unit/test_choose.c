@@ -8,6 +8,7 @@
 
 #include "tuning/measured.h"
 #include "tuning/plan.h"
+#include "tuning/scales.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
 
@@ -55,7 +56,7 @@ static void put(struct nezha_table *table, const struct nezha_measured *measured
 	struct nezha_rule_group group;
 
 	assert_int_equal(nezha_choose_rules(measured, &group), NEZHA_OK);
-	assert_int_equal(nezha_choose_put(table, &group), NEZHA_OK);
+	assert_int_equal(nezha_scales_put(table, &group), NEZHA_OK);
 }
 
 static void chooses_the_cheapest(void **state)
@@ -187,9 +188,9 @@ static void scales_are_joined(void **state)
 			int ranks = orders[o][i];
 			struct nezha_measured *measured = made_up(ranks, ranks == 2 ? "8K" : ranks == 4 ? "1M" : "32K");
 
-			assert_false(nezha_choose_has(table, ranks));
+			assert_false(nezha_scales_has(table, ranks));
 			put(table, measured);
-			assert_true(nezha_choose_has(table, ranks));
+			assert_true(nezha_scales_has(table, ranks));
 			free(measured);
 		}
 		/* Measured again: replaced. */
@@ -228,7 +229,7 @@ static void a_full_table_takes_no_more(void **state)
 	}
 	measured = made_up(1000, "8K");
 	assert_int_equal(nezha_choose_rules(measured, &group), NEZHA_OK);
-	assert_int_equal(nezha_choose_put(table, &group), NEZHA_ERR_INVALID);
+	assert_int_equal(nezha_scales_put(table, &group), NEZHA_ERR_INVALID);
 	free(group.rules);
 	free(measured);
 	measured = made_up(7, "16K");          /* in place of another is room */

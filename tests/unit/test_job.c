@@ -184,6 +184,13 @@ static void test_errors_of_the_user(void **state)
 	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
 	nezha_job_free(&job);
 	unsetenv("NEZHA_REPORT");
+	setenv("NEZHA_LEARNED", "/nonexistent/table", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	setenv("NEZHA_LEARNED", "/etc/passwd", 1);        /* not a table, and perhaps not ours to write */
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	unsetenv("NEZHA_LEARNED");
 	setenv("NEZHA_RAILS", "10.0.0.0", 1);
 	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
 	nezha_job_free(&job);

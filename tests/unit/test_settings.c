@@ -38,6 +38,7 @@ static void defaults(void **state)
 	assert_string_equal(s.rails, "auto");
 	assert_string_equal(s.table, "");
 	assert_string_equal(s.tune, "");
+	assert_string_equal(s.learned, "");
 	assert_int_equal(s.policy, NEZHA_POLICY_ECF);
 	assert_true(s.open_timeout == 10.0);
 	assert_int_equal(s.check, 0);
@@ -186,7 +187,7 @@ static void malformed_texts(void **state)
 static void unknown_names_are_told(void **state)
 {
 	static const char known[] =
-		"; known are NEZHA_ENABLE, NEZHA_RAILS, NEZHA_TABLE, NEZHA_TUNE, NEZHA_POLICY, "
+		"; known are NEZHA_ENABLE, NEZHA_RAILS, NEZHA_TABLE, NEZHA_TUNE, NEZHA_LEARNED, NEZHA_POLICY, "
 		"NEZHA_OPEN_TIMEOUT, NEZHA_REPRODUCIBLE, NEZHA_CHECK, NEZHA_REPORT, NEZHA_LOG, NEZHA_LOG_FILE\n";
 	struct nezha_settings s;
 	char problem[1024], name[200];
@@ -240,6 +241,7 @@ static void assert_packs_as(const struct nezha_settings *s, const char *expected
 	assert_string_equal(again.rails, s->rails);
 	assert_string_equal(again.table, s->table);
 	assert_string_equal(again.tune, s->tune);
+	assert_string_equal(again.learned, s->learned);
 	assert_int_equal(again.policy, s->policy);
 	assert_true(again.open_timeout == s->open_timeout);
 	assert_string_equal(again.report, s->report);
@@ -256,14 +258,16 @@ static void packs_and_unpacks(void **state)
 	struct nezha_settings s = read_settings(NULL, "", 0);
 
 	(void)state;
-	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_POLICY=ecf\n"
+	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
 	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
 	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	nezha_settings_free(&s);
 	s = READ("", 0, "NEZHA_ENABLE=0", "NEZHA_TUNE=alg=ring,min=1", "NEZHA_POLICY=static",
 	         "NEZHA_LOG=debug", "NEZHA_OPEN_TIMEOUT=0.7", "NEZHA_LOG_FILE=%r.log", "NEZHA_REPORT=r.json",
-	         "NEZHA_RAILS=tcp:a", "NEZHA_REPRODUCIBLE=yes", "NEZHA_CHECK=plan");
+	         "NEZHA_RAILS=tcp:a", "NEZHA_REPRODUCIBLE=yes", "NEZHA_CHECK=plan",
+	         "NEZHA_LEARNED=l.json");
 	assert_packs_as(&s, "NEZHA_ENABLE=0\nNEZHA_RAILS=tcp:a\nNEZHA_TABLE=\nNEZHA_TUNE=alg=ring,min=1\n"
+	                "NEZHA_LEARNED=l.json\n"
 	                "NEZHA_POLICY=static\nNEZHA_OPEN_TIMEOUT=0.700000000\nNEZHA_REPRODUCIBLE=1\nNEZHA_CHECK=plan\n"
 	                "NEZHA_REPORT=r.json\n"
 	                "NEZHA_LOG=debug\nNEZHA_LOG_FILE=%r.log\n");
@@ -277,7 +281,7 @@ static void packs_in_any_locale(void **state)
 	(void)state;
 	if (setlocale(LC_ALL, "de_DE.UTF-8") || setlocale(LC_ALL, "fr_FR.UTF-8"))
 		print_message("with a decimal comma\n");
-	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_POLICY=ecf\n"
+	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
 	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
 	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	setlocale(LC_ALL, "C");
@@ -336,7 +340,7 @@ static void every_setting_is_documented(void **state)
 		assert_true(*doc->allowed);
 		assert_true(*doc->help);
 	}
-	assert_int_equal(count, 11);
+	assert_int_equal(count, 12);
 	assert_string_equal(nezha_setting_doc(1)->name, "NEZHA_RAILS");
 	assert_string_equal(nezha_setting_doc(1)->def, "auto");
 	assert_null(nezha_setting_doc(count + 1));

@@ -158,7 +158,7 @@ static void makes_commands(void **state)
 	char *const words[] = { "mpirun", "--hostfile", "my hosts", NULL };
 	char *const environment[] = {
 		"HOME=/root", "NEZHA_RAILS=tcp:e0,tcp:e1", "NEZHA_TUNE=alg=native", "NEZHA_TABLE=x", "NEZHA_ENABLE=0",
-		"NEZHA_REPORT=1", "LD_PRELOAD=/lib/other.so", "NEZHA_POLICY=", NULL,
+		"NEZHA_REPORT=1", "NEZHA_LEARNED=y", "LD_PRELOAD=/lib/other.so", "NEZHA_POLICY=", NULL,
 	};
 	char *const again[] = { "LD_PRELOAD=/old/libnezha_pmpi.so", NULL };
 	const struct nezha_tune_list sizes = { .count = 2, .value = { 64 * K, M } };

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What jobs have learnt as a table: the rules of a model, and the file that they go into. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "tuning/file.h"
+#include "tuning/learned.h"
+#include "tuning/log.h"
+#include "tuning/plan.h"
+#include "tuning/scales.h"
+#include "tuning/status.h"
+#include "tuning/table.h"
+
+#define K UINT64_C(1024)
+#define M (K * K)
+
+static const struct nezha_scale four = { 4, 4, 1 }, two = { 2, 2, 1 };
+static const struct nezha_fingerprint here = { .mpi = "An MPI 1", .host = "h", .topology = "2 rails", .rails = "r" };
+static struct nezha_table *builtin;
+static char folder[] = "/tmp/nezha-learned.XXXXXX", path[64], log_path[64];
+
+/* Calls of `bytes` by one rank, for which folding a note changes nothing: `native` and `rails` are what they take. */
+static void learn(struct nezha_model *model, int calls, uint64_t bytes, uint64_t native, uint64_t rails)
+{
+	for (int i = 0; i < calls; i++) {
+		struct nezha_choice choice = nezha_model_choose(model, bytes, 64 * K);
+		struct nezha_model_times times = { .native = choice.native ? native : 0, .rails = rails };
+		uint64_t note[NEZHA_NOTE_VALUES];
+
+		if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_note(model, note))
+			nezha_model_learn(model, note);
+		nezha_model_count(model, bytes, &choice, &times);
+	}
+}
+
+/* A table with the rules of one model. */
+static struct nezha_table *table_of(const struct nezha_model *model, const struct nezha_scale *scale)
+{
+	struct nezha_rule_group group;
+	struct nezha_table *table;
+
+	assert_int_equal(nezha_learned_rules(model, builtin, scale, &group), NEZHA_OK);
+	assert_int_equal(nezha_scales_none(&table), NEZHA_OK);
+	assert_int_equal(nezha_scales_put(table, &group), NEZHA_OK);
+	return table;
+}
+
+static struct nezha_table *parse(const char *text)
+{
+	struct nezha_table *table;
+	char *error = NULL;
+
+	if (nezha_table_parse(text, strlen(text), "test", &table, &error) != NEZHA_OK)
+		fail_msg("%s", error);
+	return table;
+}
+
+/* That the table sends [from, to) to the library, as learnt, and all else where the built-in rules do. */
+static void assert_native_between(const struct nezha_table *table, const struct nezha_scale *scale, uint64_t from,
+                                  uint64_t to)
+{
+	for (uint64_t power = 1; power && power <= (uint64_t)1 << 46; power *= 2) {
+		uint64_t sizes[] = { power - 1, power, power + 1, power + power / 2 };
+
+		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+			struct nezha_plan plan, wanted;
+
+			nezha_plan_make(table, scale, sizes[i], &plan);
+			nezha_plan_make(builtin, scale, sizes[i], &wanted);
+			if (sizes[i] >= from && sizes[i] < to)
+				wanted = (struct nezha_plan){ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_RULE };
+			if (!nezha_plan_equal(&plan, &wanted))
+				fail_msg("%llu bytes go %s for %s", (unsigned long long)sizes[i],
+				         nezha_algorithm_name(plan.alg), nezha_reason_name(plan.reason));
+		}
+	}
+}
+
+static void what_is_not_known_stays(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_table *table = table_of(&model, &four);
+
+	(void)state;
+	assert_native_between(table, &four, 0, 0);
+	assert_int_equal(table->groups[0].rule_count, 5);     /* the built-in ones, and no more */
+	nezha_table_free(table);
+	learn(&model, 2, M, 1, 1000000000);                    /* too few calls for a decision */
+	table = table_of(&model, &four);
+	assert_native_between(table, &four, 0, 0);
+	nezha_table_free(table);
+}
+
+static void classes_become_rules(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_table *table, *again;
+	char *text;
+
+	(void)state;
+	learn(&model, 20, M, 4000000, 10000000);
+	learn(&model, 20, 3 * M, 8000000, 30000000);
+	learn(&model, 20, 64 * M, 800000000, 300000000);       /* the rails' */
+	table = table_of(&model, &four);
+	assert_native_between(table, &four, M, 4 * M);
+	/* small; 16K; 32K below 1M; native; 64K; 512K: neighbours that decide alike are one */
+	assert_int_equal(table->groups[0].rule_count, 6);
+	assert_int_equal(table->groups[0].measured, 4);
+	text = nezha_table_print(table);
+	again = parse(text);
+	assert_native_between(again, &four, M, 4 * M);
+	/* The nearest numbers of ranks follow it, those that share a node do not. */
+	assert_native_between(again, &(struct nezha_scale){ 6, 6, 1 }, M, 4 * M);
+	assert_native_between(again, &(struct nezha_scale){ 4, 2, 2 }, 0, 0);
+	assert_native_between(again, &(struct nezha_scale){ 4, 1, 4 }, 0, 0);
+	free(text);
+	nezha_table_free(again);
+	nezha_table_free(table);
+}
+
+/* Small sizes stay small ones whatever was learnt of their neighbours; the last class has no end. */
+static void the_ends(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_table *table;
+	struct nezha_plan plan;
+
+	(void)state;
+	learn(&model, 20, 64 * K, 100000, 1000000);
+	learn(&model, 20, UINT64_MAX, 1, 1000);
+	table = table_of(&model, &four);
+	nezha_plan_make(table, &four, 64 * K - 1, &plan);
+	assert_int_equal(plan.reason, NEZHA_REASON_SMALL);
+	nezha_plan_make(table, &four, 64 * K, &plan);
+	assert_int_equal(plan.reason, NEZHA_REASON_RULE);
+	assert_int_equal(plan.alg, NEZHA_ALG_NATIVE);
+	nezha_plan_make(table, &four, 128 * K, &plan);
+	assert_int_equal(plan.block, 16 * K);
+	nezha_plan_make(table, &four, UINT64_MAX, &plan);
+	assert_int_equal(plan.reason, NEZHA_REASON_RULE);
+	nezha_table_free(table);
+}
+
+/* Where the library is not tried, since a class below was far in favour of the rails, that is a decision, too. */
+static void decisions_without_a_try(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	enum nezha_algorithm alg;
+
+	(void)state;
+	assert_false(nezha_model_decided(&model, M, &alg));
+	learn(&model, 1, M, 50000000, 10000000);
+	assert_false(nezha_model_decided(&model, M, &alg));
+	learn(&model, 4, M, 50000000, 10000000);
+	assert_true(nezha_model_decided(&model, M, &alg));
+	assert_int_equal(alg, NEZHA_ALG_RING);
+	assert_false(nezha_model_decided(&model, 2 * M, &alg));     /* not seen */
+	learn(&model, 1, 2 * M, 100000000, 20000000);
+	assert_true(nezha_model_decided(&model, 2 * M, &alg));
+	assert_int_equal(alg, NEZHA_ALG_RING);
+	assert_int_equal(nezha_model_calls(&model), 6);
+}
+
+static void keeps_the_one_with_most_calls(void **state)
+{
+	struct nezha_model few = { .pending_count = 0 }, most = few, undecided = few;
+	struct nezha_learned learned = { .count = 0 };
+
+	(void)state;
+	learn(&few, 10, M, 1, 1000000);
+	learn(&most, 20, 4 * M, 1, 1000000);
+	learn(&undecided, 2, M, 1, 1000000);
+	assert_int_equal(nezha_learned_keep(&learned, &four, &undecided), NEZHA_OK);
+	assert_int_equal(nezha_learned_keep(&learned, &(struct nezha_scale){ 8, 4, 2 }, &most), NEZHA_OK);
+	assert_int_equal(learned.count, 0);
+	assert_int_equal(nezha_learned_keep(&learned, &four, &few), NEZHA_OK);
+	assert_int_equal(nezha_learned_keep(&learned, &four, &most), NEZHA_OK);
+	assert_int_equal(nezha_learned_keep(&learned, &four, &few), NEZHA_OK);
+	assert_int_equal(nezha_learned_keep(&learned, &two, &few), NEZHA_OK);
+	assert_int_equal(learned.count, 2);
+	assert_int_equal(learned.of[0].calls, 20);
+	assert_memory_equal(&learned.of[0].model, &most, sizeof most);
+	assert_int_equal(learned.of[1].scale.ranks, 2);
+	nezha_learned_clear(&learned);
+	assert_int_equal(learned.count, 0);
+}
+
+/* ---- the file ---- */
+
+static char *content(const char *of)
+{
+	int fd = open(of, O_RDONLY | O_CLOEXEC);
+	size_t len;
+	char *text;
+
+	if (fd < 0)
+		return strdup("(none)");
+	text = nezha_file_read(fd, 1 << 20, &len);
+	close(fd);
+	return text;
+}
+
+/* Writes what one model of that scale has learnt: the class of `bytes` is the library's. */
+static int write_one(const struct nezha_scale *scale, uint64_t bytes, const struct nezha_fingerprint *where,
+                     const char *to)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_learned learned = { .count = 0 };
+	int status;
+
+	learn(&model, 20, bytes, 1, 1000000000);
+	assert_int_equal(nezha_learned_keep(&learned, scale, &model), NEZHA_OK);
+	status = nezha_learned_write(&learned, builtin, where, to);
+	nezha_learned_clear(&learned);
+	return status;
+}
+
+/* That the last thing was refused: one line in the log that has the text, and the file has this content still. */
+static void assert_refused(const char *text, const char *of, const char *before)
+{
+	char *log = content(log_path), *now = content(of), *end = strchr(log, '\n'), new[80];
+
+	if (!end || end[1] || !strstr(log, text))
+		fail_msg("said: %s", log);
+	assert_string_equal(now, before);
+	snprintf(new, sizeof new, "%s.new", of);
+	assert_int_equal(access(new, F_OK), -1);
+	free(now);
+	free(log);
+	assert_int_equal(truncate(log_path, 0), 0);
+}
+
+static void extends_what_is_there(void **state)
+{
+	struct nezha_table *table;
+	char *error, *text;
+
+	(void)state;
+	assert_int_equal(nezha_learned_check(path, &here), NEZHA_OK);
+	assert_int_equal(write_one(&four, M, &here, path), NEZHA_OK);
+	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
+	assert_native_between(table, &four, M, 2 * M);
+	assert_native_between(table, &two, M, 2 * M);
+	assert_string_equal(table->header[NEZHA_TABLE_HEADER_topology], here.topology);
+	assert_int_equal(strlen(table->header[NEZHA_TABLE_HEADER_date]), 10);
+	nezha_table_free(table);
+	/* Another scale besides it; then the same one in its place. */
+	assert_int_equal(write_one(&two, 4 * M, &here, path), NEZHA_OK);
+	assert_int_equal(write_one(&four, 8 * M, &here, path), NEZHA_OK);
+	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
+	assert_int_equal(table->group_count, 4);
+	assert_true(nezha_scales_has(table, 2) && nezha_scales_has(table, 4));
+	assert_native_between(table, &two, 4 * M, 8 * M);
+	assert_native_between(table, &four, 8 * M, 16 * M);
+	nezha_table_free(table);
+	text = content(log_path);
+	assert_string_equal(text, "");
+	free(text);
+}
+
+static void refuses_without_loss(void **state)
+{
+	const struct nezha_learned nothing = { .count = 0 };
+	struct nezha_fingerprint other = here;
+	char *before, new[80];
+	int fd;
+
+	(void)state;
+	assert_int_equal(write_one(&four, M, &here, path), NEZHA_OK);
+	before = content(path);
+	strcpy(other.topology, "3 rails");
+	assert_int_equal(write_one(&two, M, &other, path), NEZHA_ERR_INVALID);
+	assert_refused("topology is \"2 rails\" there, \"3 rails\" here", path, before);
+	assert_int_equal(nezha_learned_check(path, &other), NEZHA_ERR_INVALID);
+	assert_refused("topology is \"2 rails\" there, \"3 rails\" here", path, before);
+	assert_int_equal(nezha_learned_write(&nothing, builtin, &here, path), NEZHA_OK);
+	assert_refused("no size had calls enough", path, before);
+	/* Another process is writing it. */
+	snprintf(new, sizeof new, "%s.new", path);
+	fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && !flock(fd, LOCK_EX));
+	assert_int_equal(write_one(&two, M, &here, path), NEZHA_ERR_SYSTEM);
+	unlink(new);
+	close(fd);
+	assert_refused("cannot be written: Device or resource busy", path, before);
+	assert_int_equal(write_one(&two, M, &here, "/nonexistent/table"), NEZHA_ERR_SYSTEM);
+	assert_refused("NEZHA_LEARNED=/nonexistent/table: the table cannot be written: No such file", path, before);
+	free(before);
+	/* What is no table is left alone. */
+	assert_int_equal(nezha_file_replace(path, "{}"), NEZHA_OK);
+	assert_int_equal(write_one(&two, M, &here, path), NEZHA_ERR_INVALID);
+	assert_refused("the key \"version\" is missing", path, "{}");
+}
+
+static void knows_where_it_can_write(void **state)
+{
+	char below[80];
+
+	(void)state;
+	assert_int_equal(nezha_file_is_replaceable(path), NEZHA_OK);
+	assert_int_equal(nezha_file_is_replaceable("a-file-here"), NEZHA_OK);
+	assert_int_equal(nezha_file_is_replaceable(folder), NEZHA_ERR_SYSTEM);
+	assert_int_equal(errno, EISDIR);
+	assert_int_equal(nezha_file_is_replaceable("/nonexistent/x"), NEZHA_ERR_SYSTEM);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(nezha_file_is_replaceable("/dev/null"), NEZHA_ERR_SYSTEM);
+	assert_int_equal(nezha_file_replace(path, "x"), NEZHA_OK);
+	snprintf(below, sizeof below, "%s/x", path);
+	assert_int_equal(nezha_file_is_replaceable(below), NEZHA_ERR_SYSTEM);
+	assert_int_equal(errno, ENOTDIR);
+}
+
+static int begin_file(void **state)
+{
+	(void)state;
+	unlink(path);
+	nezha_log_open(NEZHA_LOG_WARN, log_path, -1);
+	return truncate(log_path, 0);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof path, "%s/table", folder);
+	snprintf(log_path, sizeof log_path, "%s/log", folder);
+	return nezha_table_builtin(&builtin);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	nezha_table_free(builtin);
+	nezha_log_open(NEZHA_LOG_WARN, NULL, -1);
+	unlink(path);
+	unlink(log_path);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_known_stays),
+		cmocka_unit_test(classes_become_rules),
+		cmocka_unit_test(the_ends),
+		cmocka_unit_test(decisions_without_a_try),
+		cmocka_unit_test(keeps_the_one_with_most_calls),
+		cmocka_unit_test_setup(extends_what_is_there, begin_file),
+		cmocka_unit_test_setup(refuses_without_loss, begin_file),
+		cmocka_unit_test_setup(knows_where_it_can_write, begin_file),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tuning/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tuning/status.h"
+
+char *nezha_file_read(int fd, size_t most, size_t *len)
+{
+	char *text = malloc(most + 2);
+	ssize_t got = 1;
+
+	*len = 0;
+	while (text && *len < most + 1 && got > 0) {
+		got = read(fd, text + *len, most + 1 - *len);
+		if (got < 0 && errno == EINTR)
+			got = 1;
+		else if (got > 0)
+			*len += (size_t)got;
+	}
+	if (!text || got < 0) {
+		free(text);
+		return NULL;
+	}
+	text[*len] = '\0';
+	return text;
+}
+
+int nezha_file_write(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t put = write(fd, text, len);
+
+		if (put < 0 && errno != EINTR)
+			return NEZHA_ERR_SYSTEM;
+		if (put > 0) {
+			text += put;
+			len -= (size_t)put;
+		}
+	}
+	return NEZHA_OK;
+}
+
+/* Whether fd is ours alone, and still the file of that name: another process may have renamed it since it was opened.
+ * Where files cannot be locked there is nothing to be found out. */
+static bool is_ours(int fd, const char *path)
+{
+	struct stat mine, there;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return false;
+	return !fstat(fd, &mine) && !stat(path, &there) && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+/* Writes PATH.new, as `new`, and renames it. */
+static int write_and_rename(int fd, const char *new, const char *path, const char *text)
+{
+	int status = NEZHA_ERR_SYSTEM, problem;
+
+	if (!ftruncate(fd, 0) && nezha_file_write(fd, text, strlen(text)) == NEZHA_OK && !fsync(fd) &&
+	    !rename(new, path))
+		status = NEZHA_OK;
+	problem = errno;
+	if (status != NEZHA_OK)
+		unlink(new);
+	errno = problem;
+	return status;
+}
+
+int nezha_file_replace(const char *path, const char *text)
+{
+	char *new;
+	int fd, status = NEZHA_ERR_SYSTEM, problem;
+
+	if (asprintf(&new, "%s.new", path) < 0)
+		return NEZHA_ERR_NOMEM;
+	fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd >= 0 && !is_ours(fd, new))
+		errno = EBUSY;
+	else if (fd >= 0)
+		status = write_and_rename(fd, new, path, text);
+	problem = errno;
+	if (fd >= 0)
+		close(fd);
+	free(new);
+	errno = problem;
+	return status;
+}
+
+/* The folder that `path` is in, malloc'd. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return strdup(".");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+int nezha_file_is_replaceable(const char *path)
+{
+	char *folder = folder_of(path);
+	struct stat file;
+	bool exists = !stat(path, &file);
+	int problem = exists || errno == ENOENT ? 0 : errno;
+
+	if (exists && !S_ISREG(file.st_mode))
+		problem = S_ISDIR(file.st_mode) ? EISDIR : EINVAL;
+	else if (!folder)
+		problem = ENOMEM;
+	else if (!problem && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		problem = errno;
+	free(folder);
+	errno = problem;
+	return problem ? NEZHA_ERR_SYSTEM : NEZHA_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Whole files.  Errors are told by errno; nothing is logged. */
+#ifndef NEZHA_TUNING_FILE_H
+#define NEZHA_TUNING_FILE_H
+
+#include <stddef.h>
+
+/* At most `most` + 1 bytes (so that too long a file is seen to be) from where fd stands, and a NUL behind them; the
+ * caller frees it.  NULL: errno. */
+char *nezha_file_read(int fd, size_t most, size_t *len);
+
+/* Writes all of it.  NEZHA_ERR_SYSTEM: errno. */
+int nezha_file_write(int fd, const char *text, size_t len);
+
+/* Makes `text` the content of the file at `path`: written as PATH.new, then renamed, so that there is never half a
+ * file.  Does not wait: NEZHA_ERR_SYSTEM with errno EBUSY if another process is about to do the same; NEZHA_ERR_SYSTEM
+ * with another errno; NEZHA_ERR_NOMEM.  The file is then as it was. */
+int nezha_file_replace(const char *path, const char *text);
+
+/* Whether nezha_file_replace may be expected to succeed, as far as can be told without touching anything.
+ * NEZHA_ERR_SYSTEM: errno. */
+int nezha_file_is_replaceable(const char *path);
+
+#endif

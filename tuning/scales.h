@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The part of a table that was measured: one group of rules for each number of ranks, found again by
+ * nezha_rule_group->measured.  nezha-tune and jobs that write down what they have learnt (learned.h) share it.
+ *
+ * Measured groups come first and hold for one rank a node; among them they share out all numbers of ranks, each nearest
+ * (in ratio) to what was measured.  Other groups stay behind them. */
+#ifndef NEZHA_TUNING_SCALES_H
+#define NEZHA_TUNING_SCALES_H
+
+#include <stdbool.h>
+
+#include "tuning/fingerprint.h"
+#include "tuning/rules.h"
+
+/* A table in which nothing is measured: only the rules for what never goes over the rails.  NEZHA_ERR_NOMEM. */
+int nezha_scales_none(struct nezha_table **out);
+
+/* Puts the rules of a scale into the table, in place of those of the same number of ranks; group->rules is the table's
+ * then, if it succeeds.  NEZHA_ERR_NOMEM; NEZHA_ERR_INVALID: no room for one more group. */
+int nezha_scales_put(struct nezha_table *table, const struct nezha_rule_group *group);
+
+/* Whether the table has rules measured with so many ranks. */
+bool nezha_scales_has(const struct nezha_table *table, int ranks);
+
+/* Makes the table's header say that it was measured today, where and, if it has no comment yet, by whom.
+ * NEZHA_ERR_NOMEM. */
+int nezha_scales_sign(struct nezha_table *table, const struct nezha_fingerprint *where, const char *comment);
+
+#endif

@@ -5,6 +5,7 @@
 
 #include "rails/clock.h"
 #include "rails/policy.h"
+#include "rails/share.h"
 
 /* Bytes given to a link: so many without a path's rate being measured are followed by a probe; and so many at least lie
  * between two probes. */
@@ -12,7 +13,7 @@
 #define PROBE_PAUSE (4u << 20)
 #define HOP_SECONDS 50e-6               /* what a hop costs besides the bytes */
 
-/* What the policy takes for the path's rate. */
+/* What the policy takes for the path's rate, if it does not fix the path's part of the call. */
 static double weight(const struct nezha_path *path)
 {
 	bool nominal = path->link->engine->config.policy == NEZHA_POLICY_STATIC;
@@ -20,10 +21,10 @@ static double weight(const struct nezha_path *path)
 	return nominal ? path->nominal : path->estimator.rate;
 }
 
-/* The rails that the block's call is restricted to; if it has none of them left, all. */
-static uint32_t allowed(const struct nezha_link *link, const struct nezha_tx *tx)
+/* The rails that the team's call is restricted to; if it has none of them left, all. */
+static uint32_t allowed(const struct nezha_link *link, const struct nezha_team *team)
 {
-	uint32_t rails = tx->team->call.rails;
+	uint32_t rails = team->call.rails;
 
 	for (uint32_t r = 0; r < link->engine->card.rail_count; r++)
 		if (link->paths[r].up && rails >> r & 1)
@@ -31,9 +32,27 @@ static uint32_t allowed(const struct nezha_link *link, const struct nezha_tx *tx
 	return UINT32_MAX;
 }
 
-static size_t views(const struct nezha_link *link, uint32_t rails, struct nezha_path_view *view)
+/* Policy share: only the paths that have a part of the call, at rates in these proportions, as long as one of them is
+ * up; else all, as they are. */
+static void view_parts(const struct nezha_team *team, struct nezha_path_view *view, size_t count)
+{
+	double rates = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++) {
+		rates += view[i].rate;
+		any = any || (view[i].up && team->part[i] > 0);
+	}
+	for (size_t i = 0; any && i < count; i++) {
+		view[i].up = view[i].up && team->part[i] > 0;
+		view[i].rate = view[i].up ? rates * team->part[i] : view[i].rate;
+	}
+}
+
+static size_t views(const struct nezha_link *link, const struct nezha_team *team, struct nezha_path_view *view)
 {
 	size_t count = link->engine->card.rail_count;
+	uint32_t rails = allowed(link, team);
 
 	for (size_t r = 0; r < count; r++) {
 		const struct nezha_path *path = &link->paths[r];
@@ -46,6 +65,8 @@ static size_t views(const struct nezha_link *link, uint32_t rails, struct nezha_
 			.in_flight = path->written - path->last.acked + path->out.payload_left,
 		};
 	}
+	if (link->share)
+		view_parts(team, view, count);
 	return count;
 }
 
@@ -130,7 +151,7 @@ struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
 	*other = false;
 	if (!tx)
 		return NULL;
-	count = views(link, allowed(link, tx), view);
+	count = views(link, tx->team, view);
 	block = (struct nezha_block_view){
 		.bytes = tx->length,
 		.waiting = link->queued - tx->length + link->expected,
@@ -141,7 +162,7 @@ struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
 	if (pick != path->rail)
 		return NULL;
 	unqueue(link, tx);
-	path->share += tx->length / weight(path);
+	path->share += tx->length / view[path->rail].rate;
 	return tx;
 }
 
@@ -183,12 +204,31 @@ static void probe_unmeasured(struct nezha_link *link, uint64_t bytes)
 	}
 }
 
+/* Policy share: the parts of the call that begins. */
+static void share_out(struct nezha_team *team, uint64_t bytes)
+{
+	const struct nezha_link *link = team->right;
+	struct nezha_share_time now[NEZHA_RAILS_MAX];
+	uint32_t up = 0, rails = link->engine->card.rail_count;
+
+	for (uint32_t r = 0; r < rails; r++) {
+		const struct nezha_path *path = &link->paths[r];
+		double hop = path->last.rtt * 1e-6 / 2 + HOP_SECONDS;
+
+		now[r] = (struct nezha_share_time){ 2 * (team->ranks - 1) * hop, 1 / weight(path) };
+		up |= (uint32_t)path->up << r;
+	}
+	nezha_share_call(link->share, now, rails, up & allowed(link, team), bytes, team->part);
+}
+
 void nezha_deal_expect(struct nezha_team *team, uint64_t bytes)
 {
 	if (!team->right->expected)
 		nezha_deal_anew(team->right);
 	team->expected = bytes;
 	team->right->expected += bytes;
-	if (team->engine->config.policy == NEZHA_POLICY_ECF)
+	if (team->right->share)
+		share_out(team, bytes);
+	if (team->right->share || team->engine->config.policy == NEZHA_POLICY_ECF)
 		probe_unmeasured(team->right, bytes);
 }

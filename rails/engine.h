@@ -51,6 +51,7 @@ struct nezha_team {
 	uint32_t granted, right_done;   /* the right neighbour's */
 	struct nezha_tx_list held;      /* blocks that the right neighbour has not granted */
 	uint64_t expected;              /* bytes that the call will still give to the link */
+	double part[NEZHA_RAILS_MAX];   /* policy share: of the call, by our rails */
 	uint32_t eager_sent;            /* bytes of the link's allowance in use */
 	struct nezha_eager_list eager;
 	bool broken;                    /* the neighbours disagree about a call: nothing can be trusted */

@@ -6,6 +6,7 @@
 
 #include "rails/clock.h"
 #include "rails/deal.h"
+#include "rails/share.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -56,6 +57,10 @@ struct nezha_link *nezha_link_get(struct nezha_engine *engine, const struct nezh
 	link = calloc(1, sizeof *link);
 	if (!link)
 		return NULL;
+	if (engine->config.policy == NEZHA_POLICY_SHARE && !(link->share = calloc(1, sizeof *link->share))) {
+		free(link);
+		return NULL;
+	}
 	link->engine = engine;
 	link->peer = card->process;
 	link->card = *card;
@@ -83,6 +88,7 @@ void nezha_link_destroy(struct nezha_link *link)
 		if (link->paths[r].joined)
 			nezha_path_close(&link->paths[r]);
 	LIST_REMOVE(link, entry);
+	free(link->share);
 	free(link);
 }
 

@@ -62,6 +62,7 @@ struct nezha_link {
 	struct nezha_tx_list queue;     /* blocks that wait for a path */
 	uint64_t queued;                /* their bytes */
 	uint64_t expected;              /* bytes that the calls in progress will still give to the link */
+	struct nezha_share *share;      /* owned; NULL: the policy is another */
 	uint32_t eager;                 /* bytes of the allowance in use */
 	bool pumping, pump_again;       /* nezha_link_pump is at work, and has to go round again */
 	bool opened;                    /* a team has waited for its paths */

@@ -3,7 +3,7 @@
 
 #define ROOM_SECONDS 3e-3    /* ecf: how much a path may have before it, */
 #define ROOM_BLOCKS 2        /* but always so many blocks: one is sent while the next waits */
-#define LEAD_SECONDS 10e-3   /* static: how far a path may be ahead of one that is not ready */
+#define LEAD_SECONDS 10e-3   /* static, share: how far a path may be ahead of one that is not ready */
 
 /* Seconds until path p has finished `bytes` more than it already has before it. */
 static double finish(const struct nezha_path_view *p, uint64_t bytes)
@@ -23,13 +23,18 @@ static double tag(const struct nezha_path_view *p, uint64_t bytes)
 	return p->share + (double)bytes / p->rate;
 }
 
-/* `a` before `b`; the faster one on a tie.  One that has run dry goes first: were its rate right, that would hardly
- * happen. */
+/* `a` before `b`: its share is more behind; the faster one on a tie. */
+static bool is_due(const struct nezha_path_view *a, const struct nezha_path_view *b, uint64_t bytes)
+{
+	return tag(a, bytes) < tag(b, bytes) || (tag(a, bytes) == tag(b, bytes) && a->rate > b->rate);
+}
+
+/* The same, but one that has run dry goes first: were its rate right, that would hardly happen. */
 static bool is_fairer(const struct nezha_path_view *a, const struct nezha_path_view *b, uint64_t bytes)
 {
 	if (!a->in_flight != !b->in_flight)
 		return !a->in_flight;
-	return tag(a, bytes) < tag(b, bytes) || (tag(a, bytes) == tag(b, bytes) && a->rate > b->rate);
+	return is_due(a, b, bytes);
 }
 
 static int pick_ecf(const struct nezha_path_view *paths, size_t count, const struct nezha_block_view *block)
@@ -60,16 +65,18 @@ static int pick_ecf(const struct nezha_path_view *paths, size_t count, const str
 	return paths[soonest].ready ? soonest : -1;
 }
 
-static int pick_static(const struct nezha_path_view *paths, size_t count, uint64_t bytes)
+/* Those that are up in turn, ordered by `before`. */
+static int pick_in_turn(const struct nezha_path_view *paths, size_t count, uint64_t bytes,
+                        bool before(const struct nezha_path_view *, const struct nezha_path_view *, uint64_t))
 {
 	int fair = -1, ready = -1;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!paths[i].up)
 			continue;
-		if (fair < 0 || is_fairer(&paths[i], &paths[fair], bytes))
+		if (fair < 0 || before(&paths[i], &paths[fair], bytes))
 			fair = (int)i;
-		if (paths[i].ready && (ready < 0 || is_fairer(&paths[i], &paths[ready], bytes)))
+		if (paths[i].ready && (ready < 0 || before(&paths[i], &paths[ready], bytes)))
 			ready = (int)i;
 	}
 	/* A later block of this path's share goes ahead of one that is not ready. */
@@ -93,7 +100,9 @@ int nezha_policy_pick(enum nezha_policy_kind kind, const struct nezha_path_view 
 {
 	switch (kind) {
 	case NEZHA_POLICY_STATIC:
-		return pick_static(paths, count, block->bytes);
+		return pick_in_turn(paths, count, block->bytes, is_fairer);
+	case NEZHA_POLICY_SHARE:
+		return pick_in_turn(paths, count, block->bytes, is_due);
 	case NEZHA_POLICY_SLICE:
 		return pick_slice(paths, count);
 	case NEZHA_POLICY_ECF:
@@ -104,6 +113,6 @@ int nezha_policy_pick(enum nezha_policy_kind kind, const struct nezha_path_view 
 
 const char *nezha_policy_name(enum nezha_policy_kind kind)
 {
-	static const char *const name[] = { "ecf", "static", "slice" };
+	static const char *const name[] = { "ecf", "static", "slice", "share" };
 	return name[kind];
 }

@@ -6,6 +6,7 @@
  *         completion first, after Lim et al., ECF, CoNEXT 2017).  A path has room while what it has before it takes less than a
  *         few ms: so a wrong rate moves little, and every path is kept busy, and measured, until the end.
  * static  shares by nominal speed (the papers' MRIB baseline).
+ * share   parts that are fixed for the call (share.h: the Nezha paper's rule): the path furthest behind its own.
  * slice   of the paths with room the one with the least before it (the papers' MPTCP baseline). */
 #ifndef NEZHA_RAILS_POLICY_H
 #define NEZHA_RAILS_POLICY_H
@@ -19,7 +20,8 @@
 struct nezha_path_view {
 	bool up;             /* false: must not be picked */
 	bool ready;          /* its transport takes something now */
-	double rate;         /* bytes per second, > 0: nominal for static, measured for the others */
+	double rate;         /* bytes per second, > 0: nominal for static, what follows from its part of the
+	                      * call for share, measured for the others */
 	double share;        /* seconds of work given to it since the link was last idle */
 	uint64_t in_flight;  /* bytes begun and not yet acknowledged */
 };

@@ -13,4 +13,10 @@ int nezha_bytes_parse(const char *text, uint64_t *out);
 /* Prints the shortest text that nezha_bytes_parse reads back, "64K", into buf (24 bytes suffice). */
 void nezha_bytes_print(uint64_t bytes, char *buf, size_t len);
 
+/* The size class of a byte count: k for [2^k, 2^(k+1)), 0 also for 0. */
+static inline unsigned nezha_bytes_class(uint64_t bytes)
+{
+	return bytes ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
+}
+
 #endif

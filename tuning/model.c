@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tuning/bytes.h"
+
 #define SAMPLES_FIRST 8         /* calls of a class and way that are all measured; */
 #define SAMPLES_EVERY 16        /* then one of so many */
 #define TIE_PERCENT 2           /* a difference that is none, when there is no decision yet */
@@ -20,7 +22,7 @@
 
 static uint32_t class_of(uint64_t bytes)
 {
-	uint32_t k = bytes ? 63 - (uint32_t)__builtin_clzll(bytes) : 0;
+	uint32_t k = nezha_bytes_class(bytes);
 
 	return k < NEZHA_MODEL_CLASSES ? k : NEZHA_MODEL_CLASSES - 1;
 }

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuning/bytes.h"
 #include "tuning/report_data.h"
 #include "tuning/status.h"
 #include "tuning/text.h"
 
 static unsigned class_of(uint64_t bytes)
 {
-	return bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0;
+	return bytes ? 1 + nezha_bytes_class(bytes) : 0;
 }
 
 uint64_t nezha_report_class_low(unsigned class)

@@ -72,7 +72,7 @@ static void print_text(FILE *f, const void *value)
 	fputs(*(char *const *)value, f);
 }
 
-static const char *const policy_names[] = { "ecf", "static", "slice" };
+static const char *const policy_names[] = { "ecf", "static", "slice", "share" };
 
 static int parse_policy(const char *text, void *out)
 {

@@ -9,7 +9,7 @@
 
 #include "tuning/log.h"
 
-enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLICE };
+enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLICE, NEZHA_POLICY_SHARE };
 
 /* Bits of what a job checks of itself while it runs. */
 #define NEZHA_CHECK_PLAN 1u
@@ -30,7 +30,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	  "one rule that goes before the table's") \
 	X(learned,      LEARNED,      text,    "",     "the name of a file in a folder that may be written to", \
 	  "the tuning table that gets what the job has learnt, at its end") \
-	X(policy,       POLICY,       policy,  "ecf",  "ecf, static or slice", \
+	X(policy,       POLICY,       policy,  "ecf",  "ecf, static, slice or share", \
 	  "how a link picks a rail for the next block") \
 	X(open_timeout, OPEN_TIMEOUT, seconds, "10",   "seconds, 0.1 to 3600", \
 	  "how long MPI_Init waits for ranks without Nezha, and a new communicator for its connections") \

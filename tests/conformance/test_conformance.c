@@ -108,7 +108,7 @@ static void test_counts(void **state)
 {
 	(void)state;
 	for (int ranks = 2; ranks <= 5; ranks++)
-		for (int policy = NEZHA_POLICY_ECF; policy <= NEZHA_POLICY_SLICE; policy++)
+		for (int policy = NEZHA_POLICY_ECF; policy <= NEZHA_POLICY_SHARE; policy++)
 			assert_int_equal(world_run(ranks, 1 + ranks % 3, policy, all_counts, NULL), 0);
 }
 
@@ -175,6 +175,7 @@ static void test_cuts(void **state)
 	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
 	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
 	assert_int_equal(world_run(4, 3, NEZHA_POLICY_SLICE, calls_under_cuts, NULL), 0);
+	assert_int_equal(world_run(3, 3, NEZHA_POLICY_SHARE, calls_under_cuts, NULL), 0);
 }
 
 /* ---- calls that are restricted to some of the rails ---- */
@@ -262,9 +263,10 @@ static void calls_over_a_lost_rail(struct member *member, void *argument)
 static void test_some_rails(void **state)
 {
 	(void)state;
-	for (int policy = NEZHA_POLICY_ECF; policy <= NEZHA_POLICY_SLICE; policy++)
+	for (int policy = NEZHA_POLICY_ECF; policy <= NEZHA_POLICY_SHARE; policy++)
 		assert_int_equal(world_run(3, 3, policy, calls_over_some_rails, NULL), 0);
 	assert_int_equal(world_run(3, 3, NEZHA_POLICY_ECF, calls_over_a_lost_rail, NULL), 0);
+	assert_int_equal(world_run(3, 3, NEZHA_POLICY_SHARE, calls_over_a_lost_rail, NULL), 0);
 }
 
 /* ---- several teams at once ---- */

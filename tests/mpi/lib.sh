@@ -166,7 +166,7 @@ passed() {
 	fi
 }
 
-# count_calls rails|native [REASON]|used|failures|returns: a number from the last report
+# count_calls rails|native [REASON]|used|part RAIL|failures|returns: a number from the last report
 count_calls() {
 	"$python" "$here/report.py" "$report" "$@"
 }

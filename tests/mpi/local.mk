@@ -10,7 +10,7 @@ mpitest_scripts = tests/mpi/agree.test tests/mpi/comms.test tests/mpi/counters.t
 	tests/mpi/huge.test tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test tests/mpi/learned.test \
 	tests/mpi/native.test \
 	tests/mpi/osu.test tests/mpi/osu_real.test tests/mpi/partial.test tests/mpi/progress.test \
-	tests/mpi/results.test tests/mpi/settings.test tests/mpi/threads.test tests/mpi/tune.test
+	tests/mpi/results.test tests/mpi/settings.test tests/mpi/share.test tests/mpi/threads.test tests/mpi/tune.test
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
 	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py \

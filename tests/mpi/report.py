@@ -5,6 +5,7 @@
     native [WHY]     calls that the MPI library did (for this reason only)
     mix              calls that the rails and the MPI library did together
     used             rails that carried bytes
+    part N           per cent of all bytes that the N-th rail carried, from 0
     failures         paths lost;  returns: paths regained
 """
 import json
@@ -27,9 +28,12 @@ def count(report, what, why=None):
         return sum(r["calls"] for r in rows(report) if r["path"] == "native" and why in (None, r["why"]))
     if what == "used":
         return sum(1 for rail in report["rails"] if rail["bytes"] > 0)
+    if what == "part":
+        total = sum(rail["bytes"] for rail in report["rails"])
+        return round(100 * report["rails"][int(why)]["bytes"] / max(total, 1))
     if what in ("failures", "returns"):
         return sum(rail[what] for rail in report["rails"])
-    sys.exit(f"report.py: {what!r} is none of rails, mix, native, used, failures, returns")
+    sys.exit(f"report.py: {what!r} is none of rails, mix, native, used, part, failures, returns")
 
 
 if len(sys.argv) < 3:

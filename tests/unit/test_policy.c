@@ -56,6 +56,30 @@ static void test_shares_follow_rates(void **state)
 	assert_in_range(given[2], 95, 105);
 }
 
+/* share keeps to its shares, also where a path has run dry; but one that can take nothing does not hold up all. */
+static void test_share_is_strict(void **state)
+{
+	struct nezha_path_view view[] = {
+		{ .up = true, .ready = true, .rate = 800 * MBIT, .share = 1e-3, .in_flight = 65536 },
+		{ .up = true, .ready = true, .rate = 200 * MBIT },
+	};
+	const double mbit[] = { 600, 300, 100 };
+	int given[3];
+
+	(void)state;
+	deal(NEZHA_POLICY_SHARE, mbit, 3, 1000, 65536, given);
+	assert_in_range(given[0], 599, 601);
+	assert_in_range(given[1], 299, 301);
+	assert_in_range(given[2], 99, 101);
+	/* 64 KiB end at 2.6 ms there, at 1.7 ms here */
+	assert_int_equal(pick(NEZHA_POLICY_SHARE, view, 2, 0, 0), 0);
+	assert_int_equal(pick(NEZHA_POLICY_STATIC, view, 2, 0, 0), 1);
+	view[0].ready = false;
+	assert_int_equal(pick(NEZHA_POLICY_SHARE, view, 2, 0, 0), 1);
+	view[1].share = 10e-3;
+	assert_int_equal(pick(NEZHA_POLICY_SHARE, view, 2, 0, 0), -1);
+}
+
 static void test_slice_takes_the_emptier(void **state)
 {
 	struct nezha_path_view view[] = {
@@ -121,7 +145,7 @@ static void test_never_a_path_that_is_down(void **state)
 	};
 
 	(void)state;
-	for (int kind = NEZHA_POLICY_ECF; kind <= NEZHA_POLICY_SLICE; kind++) {
+	for (int kind = NEZHA_POLICY_ECF; kind <= NEZHA_POLICY_SHARE; kind++) {
 		assert_int_equal(pick(kind, view, 3, 0, 0), 1);
 		assert_int_equal(pick(kind, view, 1, 0, 0), -1);
 	}
@@ -133,12 +157,14 @@ static void test_names(void **state)
 	assert_string_equal(nezha_policy_name(NEZHA_POLICY_ECF), "ecf");
 	assert_string_equal(nezha_policy_name(NEZHA_POLICY_STATIC), "static");
 	assert_string_equal(nezha_policy_name(NEZHA_POLICY_SLICE), "slice");
+	assert_string_equal(nezha_policy_name(NEZHA_POLICY_SHARE), "share");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares_follow_rates),
+		cmocka_unit_test(test_share_is_strict),
 		cmocka_unit_test(test_slice_takes_the_emptier),
 		cmocka_unit_test(test_one_block_takes_the_fast_path),
 		cmocka_unit_test(test_declines_at_the_tail),

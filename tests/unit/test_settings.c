@@ -71,7 +71,7 @@ static void every_value_of_every_kind(void **state)
 {
 	static const char *const yes[] = { "1", "on", "yes", "true" };
 	static const char *const no[] = { "0", "off", "no", "false" };
-	static const char *const policies[] = { "ecf", "static", "slice" };
+	static const char *const policies[] = { "ecf", "static", "slice", "share" };
 	static const char *const levels[] = { "error", "warn", "info", "debug" };
 	static const struct {
 		const char *text;
@@ -96,7 +96,7 @@ static void every_value_of_every_kind(void **state)
 		assert_int_equal(s.log, i);
 		nezha_settings_free(&s);
 	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		snprintf(variable, sizeof variable, "NEZHA_POLICY=%s", policies[i]);
 		s = READ("", 0, variable);
 		assert_int_equal(s.policy, i);
@@ -120,8 +120,8 @@ static void malformed_values_keep_the_default(void **state)
 		{ "NEZHA_ENABLE=ON", "0 or 1" },
 		{ "NEZHA_ENABLE= 1", "0 or 1" },
 		{ "NEZHA_ENABLE=10", "0 or 1" },
-		{ "NEZHA_POLICY=fast", "ecf, static or slice" },
-		{ "NEZHA_POLICY=ecf ", "ecf, static or slice" },
+		{ "NEZHA_POLICY=fast", "ecf, static, slice or share" },
+		{ "NEZHA_POLICY=ecf ", "ecf, static, slice or share" },
 		{ "NEZHA_LOG=2", "error, warn, info or debug" },
 		{ "NEZHA_CHECK=plans", "plan" },
 		{ "NEZHA_CHECK=plan,", "plan" },
@@ -194,7 +194,7 @@ static void unknown_names_are_told(void **state)
 
 	(void)state;
 	s = READ("NEZHA_RIALS is unknown and ignored; did you mean NEZHA_RAILS?\n"
-	         "NEZHA_POLICY=x is malformed: allowed is ecf, static or slice\n"
+	         "NEZHA_POLICY=x is malformed: allowed is ecf, static, slice or share\n"
 	         "NEZHA_LOGFILE is unknown and ignored; did you mean NEZHA_LOG_FILE?\n"
 	         "NEZHA_TUNES is unknown and ignored; did you mean NEZHA_TUNE?\n", 1,
 	         "NEZHA_RIALS=a", "NEZHA_POLICY=x", "NEZHA_LOGFILE=", "NEZHA_TUNES=1");

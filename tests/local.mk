@@ -85,9 +85,9 @@ include $(top_srcdir)/tests/mpi/local.mk
 # ---- Tools and manual pages ---------------------------------------------------------------------------------
 tool_tests = tests/tools/info_arguments.test tests/tools/info_check.test tests/tools/info_host.test \
 	tests/tools/info_table.test tests/tools/manual.test tests/tools/osu_apply.test \
-	tests/tools/osu_tree.test
+	tests/tools/osu_tree.test tests/tools/results.test
 TESTS += $(tool_tests)
-EXTRA_DIST += $(tool_tests) tests/tools/lib.sh
+EXTRA_DIST += $(tool_tests) tests/tools/lib.sh tests/tools/results_sample.json
 
 # ---- Lab and benchmarks -----------------------------------------------------------------------------------
 include $(top_srcdir)/tests/lab/local.mk

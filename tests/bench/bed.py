@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The bed of the benchmarks: a lab of its own, the contenders, and calls as allreduce_bench prints them."""
 import contextlib
+import math
 import os
 import queue
 import shutil
@@ -19,13 +20,21 @@ PRELOAD = os.environ.get("NEZHA_TEST_PRELOAD") or os.path.join(BUILD, ".libs/lib
 PROGRAMS = os.environ.get("NEZHA_TEST_PROGRAMS") or os.path.join(BUILD, "tests/bench")
 
 Call = namedtuple("Call", "bytes how index start end us cpu_us wrong")
-# name for tables; which launcher; whether Nezha is preloaded; whether the peer's best options are given
-Contender = namedtuple("Contender", "name mpi nezha best")
+# name for tables; which launcher; whether Nezha is preloaded; whether the peer's best options are given; the only
+# rail it has (None: all); settings of Nezha's, NAME=VALUE
+Contender = namedtuple("Contender", "name mpi nezha best rail settings", defaults=(None, ()))
 NEZHA_OPENMPI = Contender("Nezha, Open MPI", "openmpi", True, False)
 NEZHA_MPICH = Contender("Nezha, MPICH", "mpich", True, False)
 OPENMPI_RING = Contender("Open MPI, ring", "openmpi", False, True)
 OPENMPI = Contender("Open MPI", "openmpi", False, False)
-MPICH = Contender("MPICH", "mpich", False, True)
+MPICH = Contender("MPICH, ring", "mpich", False, True)
+# MPICH 4.0 has a ring for nonblocking calls only; by it the blocking one is up to twice as fast as by default.
+MPICH_BEST = [
+    ("MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE", "0"),
+    ("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "nb"),
+    ("MPIR_CVAR_IALLREDUCE_DEVICE_COLLECTIVE", "0"),
+    ("MPIR_CVAR_IALLREDUCE_INTRA_ALGORITHM", "tsp_ring"),
+]
 
 
 class BenchError(Exception):
@@ -91,6 +100,15 @@ def bound_us(ranks, size, mbits):
 
 def median(calls):
     return statistics.median(c.us for c in calls)
+
+
+def ratio_range(ours, others):
+    """(low, median, high) of the ratios of pairs; low and high enclose the true median with 95 %."""
+    ratios = sorted(a / b for a, b in zip(ours, others))
+    count = len(ratios)
+    margin = math.sqrt(count)  # of the median's rank
+    low = ratios[max(0, int(count / 2 - margin))]
+    return low, statistics.median(ratios), ratios[min(count - 1, int(count / 2 + margin))]
 
 
 class Job:
@@ -199,6 +217,8 @@ class Bed:
         if contender.mpi == "openmpi":
             if control:
                 options += ["--mca", "btl_tcp_if_include", subnet]
+            elif contender.rail is not None:
+                options += ["--mca", "btl_tcp_if_include", f"e{contender.rail}"]
             if contender.best:
                 options += [
                     "--mca",
@@ -208,20 +228,26 @@ class Bed:
                     "coll_tuned_allreduce_algorithm",
                     "4",
                 ]
-                if len(set(self.mbits)) > 1:
+                if len(set(self.mbits)) > 1 and contender.rail is None:
                     for rail, mbit in enumerate(self.mbits):
                         options += ["--mca", f"btl_tcp_bandwidth_e{rail}", str(mbit)]
         else:
             if control:
                 options += ["-genv", "UCX_NET_DEVICES", device]
+            elif contender.rail is not None:
+                options += ["-genv", "UCX_NET_DEVICES", f"e{contender.rail}"]
             if contender.best:
+                for name, value in MPICH_BEST:
+                    options += ["-genv", name, value]
                 options += ["-genv", "UCX_MAX_RNDV_RAILS", str(min(4, len(self.mbits)))]
         return [*options, "--"] if options else []
 
     def _command(self, contender, name, args, seconds, control=False, environment=()):
         command = [LAB, "run", "-d", self.name, "-i", "-t", str(seconds)]
         if contender.nezha:
-            for assignment in (f"LD_PRELOAD={PRELOAD}", f"NEZHA_RAILS={self.rails}", *environment):
+            rails = self.rails if contender.rail is None else self.rails.split(",")[contender.rail]
+            settings = (*contender.settings, *environment)
+            for assignment in (f"LD_PRELOAD={PRELOAD}", f"NEZHA_RAILS={rails}", *settings):
                 command += ["-e", assignment]
         return [
             *command,

@@ -15,7 +15,7 @@ ADDED_MS = 150
 RETURN_S = 1.0
 
 
-def _collect(job, count, after=0.0):
+def collect(job, count, after=0.0):
     """The next `count` calls that began after the time `after`."""
     calls = []
     while len(calls) < count:
@@ -47,11 +47,11 @@ def _step_often(args, verdict, lab, contender, size, figure, rates):
     took = {tuple(m): [] for m in rates}
     job = lab.start(contender, [size], "-T", "3000", "-l", "-w", "12", seconds=600)
     try:
-        _collect(job, 3)
+        collect(job, 3)
         for _ in range(args.times):
             for mbits in rates:
                 lab.rates(mbits)
-                calls = _collect(job, 14, time.monotonic())
+                calls = collect(job, 14, time.monotonic())
                 took[tuple(mbits)].append(_calls_until_back(calls, figure[tuple(mbits)]))
     finally:
         job.end()
@@ -91,7 +91,7 @@ def _cut_often(args, verdict, lab, contender, size):
     options = {"seconds": 590, "control": True, "environment": RAILS_ONLY}
     job = lab.start(contender, [size], "-T", "3000", "-l", "-c", "-w", "3", **options)
     try:
-        _collect(job, 4)
+        collect(job, 4)
         for k in range(args.times):
             rows.append(_cut_once(lab, job, k % 2, both, single))
     finally:
@@ -124,21 +124,21 @@ def _cut_once(lab, job, rail, both, single):
     time.sleep(random.random() * both / 1e6)
     lab.lab("rail", str(rail), "down")
     cut_at = time.monotonic()
-    calls = _collect(job, 1)
+    calls = collect(job, 1)
     while calls[-1].end < cut_at:
-        calls += _collect(job, 1)
+        calls += collect(job, 1)
     hit = calls[-1]
     spent = max(0.0, (cut_at - hit.start) * 1e6)
     expected = spent + (1 - min(1.0, spent / both)) * single
-    alone = statistics.median(c.us for c in _collect(job, 5))
+    alone = statistics.median(c.us for c in collect(job, 5))
     sent = _sent(lab, rail)
     lab.lab("rail", str(rail), "up")
     given_back = time.monotonic()
     used = _used_again(lab, rail, sent, given_back)
-    call = _collect(job, 1)[0]
+    call = collect(job, 1)[0]
     while call.us > 1.15 * both and call.start < given_back + 20:
-        call = _collect(job, 1)[0]
-    _collect(job, 3)
+        call = collect(job, 1)[0]
+    collect(job, 3)
     return max(0.0, hit.us - expected) / 1000, alone / 1000, used, max(0.0, call.start - given_back)
 
 

@@ -10,4 +10,5 @@ check_DATA += $(bench_names:=.openmpi)
 endif
 CLEANFILES += $(bench_names:=.mpich) $(bench_names:=.openmpi)
 EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/bed.py tests/bench/changes.py tests/bench/mixes.py \
-	tests/bench/prices.py tests/bench/demo
+	tests/bench/prices.py tests/bench/demo tests/bench/results tests/bench/experiments.py tests/bench/figures.py \
+	tests/bench/pages.py tests/bench/plot.py tests/bench/runs.py

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Nezha costs where it does not help, and what it takes of the processors where it does."""
-import math
 import os
 import statistics
 import subprocess
@@ -98,11 +97,7 @@ def _compare(args, verdict, lab, contender, sizes):
         calls = lab.measure(contender, [size], count, 3, "-b", seconds=280)[size]
         ours = {c.index: c.us for c in calls if c.how == "nezha"}
         native = {c.index: c.us for c in calls if c.how == "native"}
-        ratios = sorted(ours[k] / native[k] for k in ours)
-        margin = math.sqrt(count)  # of the median's rank, 95 %
-        low = ratios[max(0, int(count / 2 - margin))]
-        high = ratios[min(count - 1, int(count / 2 + margin))]
-        middle = statistics.median(ratios)
+        low, middle, high = bed.ratio_range([ours[k] for k in ours], [native[k] for k in ours])
         print(
             f"  {bed.size_text(size):>6} {statistics.median(ours.values()):>10.0f}"
             f" {statistics.median(native.values()):>10.0f}"

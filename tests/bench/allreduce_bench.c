@@ -26,10 +26,10 @@ struct sample {
 static struct {
 	size_t sizes[SIZES_MAX];
 	int size_count, calls, warm;
-	double seconds; /* > 0: go on for this time instead of `calls` */
+	double seconds; /* go on for this time, even if `calls` were made */
 	double pause;   /* seconds between calls */
 	bool both, check, live;
-} options = { .calls = 10, .warm = 3 };
+} options = { .warm = 3 };
 
 static int rank, ranks;
 static float *in, *out;
@@ -93,7 +93,7 @@ static struct sample measure(size_t n, double *start, double *end)
 /* Whether to go on after `done` calls; with a time limit, rank 0 decides. */
 static bool more(int done, double began)
 {
-	int yes = options.seconds > 0 ? now() - began < options.seconds : done < options.calls;
+	int yes = done < options.calls || now() - began < options.seconds;
 
 	if (options.seconds > 0)
 		MPI_Bcast(&yes, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -179,7 +179,11 @@ static bool parse(int argc, char **argv)
 			if (!parse_sizes(optarg))
 				return false;
 			break;
-		case 'n': options.calls = atoi(optarg); break;
+		case 'n':
+			options.calls = atoi(optarg);
+			if (options.calls <= 0)
+				return false;
+			break;
 		case 'w': options.warm = atoi(optarg); break;
 		case 'T': options.seconds = atof(optarg); break;
 		case 'p': options.pause = atof(optarg); break;
@@ -188,15 +192,17 @@ static bool parse(int argc, char **argv)
 		case 'l': options.live = true; break;
 		default: return false;
 		}
-	return options.size_count && optind == argc && options.calls > 0 && options.warm >= 0;
+	if (!options.calls && options.seconds <= 0)
+		options.calls = 10;
+	return options.size_count && optind == argc && options.warm >= 0;
 }
 
 static void usage(void)
 {
 	fputs(
-	    "usage: allreduce_bench -s SIZE,... [-n CALLS | -T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-l]\n"
+	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-l]\n"
 	    "  -s  sizes, bytes from 4 to 1024M, with K or M\n"
-	    "  -n  calls of each size (10); -T  goes on for that time instead\n"
+	    "  -n  calls of each size (10); -T  goes on for that time, with -n for so many calls at least\n"
 	    "  -w  calls before that are not printed (3), for each size; -p  seconds between calls\n"
 	    "  -b  every other call with Nezha switched off; -c  checks all results; -l  each line at once\n",
 	    stderr);

@@ -93,6 +93,14 @@ def size_number(text):
         raise SystemExit(f"size {text!r}: a number is allowed, with K or M") from None
 
 
+def sizes_argument(text):
+    return [size_number(x) for x in text.split(",")]
+
+
+def rails_name(mbits):
+    return "+".join(str(m) for m in mbits) + (" alone" if len(mbits) == 1 else "")
+
+
 def bound_us(ranks, size, mbits):
     """2(N-1)/N S / sum of rates, in microseconds."""
     return 2 * (ranks - 1) / ranks * size * 8 / sum(mbits)
@@ -109,6 +117,24 @@ def ratio_range(ours, others):
     margin = math.sqrt(count)  # of the median's rank
     low = ratios[max(0, int(count / 2 - margin))]
     return low, statistics.median(ratios), ratios[min(count - 1, int(count / 2 + margin))]
+
+
+class Verdict:
+    def __init__(self):
+        self.missed, self.checked = [], 0
+
+    def check(self, good, what):
+        """Counts a target; `what` tells a missed one at the end, None: the table has marked it."""
+        self.checked += 1
+        if not good:
+            self.missed.append(what)
+        return good
+
+    def tell(self):
+        for what in filter(None, self.missed):
+            print(f"missed: {what}")
+        print(f"{self.checked - len(self.missed)} targets met, {len(self.missed)} missed")
+        return 1 if self.missed else 0
 
 
 class Job:
@@ -286,3 +312,17 @@ def require_preload():
         skip(f"the preload is not built ({PRELOAD})")
     if not shutil.which("ip"):
         skip("ip (package iproute2) is missing")
+
+
+def run(name, function, args):
+    """Runs one subcommand of a benchmark, function(args, verdict); the exit status."""
+    require_preload()
+    only_mpi(args.mpi)
+    verdict = Verdict()
+    quiet()
+    try:
+        function(args, verdict)
+    except BenchError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    return verdict.tell()

@@ -52,7 +52,7 @@ def _step_often(args, verdict, lab, contender, size, figure, rates):
             for mbits in rates:
                 lab.rates(mbits)
                 calls = collect(job, 14, time.monotonic())
-                took[tuple(mbits)].append(_calls_until_back(calls, figure[tuple(mbits)]))
+                took[tuple(mbits)].append(calls_until_back(calls, figure[tuple(mbits)]))
     finally:
         job.end()
     for mbits, counts in took.items():
@@ -67,7 +67,7 @@ def _step_often(args, verdict, lab, contender, size, figure, rates):
         )
 
 
-def _calls_until_back(calls, figure):
+def calls_until_back(calls, figure):
     """How many calls until the figure is reached and, in the median, kept; None if not."""
     for k, call in enumerate(calls):
         if call.us <= WITHIN * figure:

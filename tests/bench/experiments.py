@@ -5,7 +5,7 @@ from bed import MPICH, NEZHA_MPICH, NEZHA_OPENMPI, OPENMPI, OPENMPI_RING
 from runs import Part
 
 # The first is the default.  A new policy is one more name.
-POLICIES = ["ecf", "static", "slice"]
+POLICIES = ["ecf", "static", "slice", "share"]
 NODES = (2, 4, 8)
 # What is compared on the rails must not be handed to the MPI library because that was found faster.
 RAILS_ONLY = ("NEZHA_REPRODUCIBLE=1",)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The benchmarks: programs for each MPI, built by `make check`; their drivers run by hand (tests/bench/core
-# --help).
+# --help, tests/bench/control --help).
 bench_names = tests/bench/allreduce_bench tests/bench/price_bench tests/bench/train
 if HAVE_MPICH_CC
 check_DATA += $(bench_names:=.mpich)
@@ -9,6 +9,7 @@ if HAVE_OPENMPI_CC
 check_DATA += $(bench_names:=.openmpi)
 endif
 CLEANFILES += $(bench_names:=.mpich) $(bench_names:=.openmpi)
-EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/bed.py tests/bench/changes.py tests/bench/mixes.py \
-	tests/bench/prices.py tests/bench/demo tests/bench/results tests/bench/experiments.py tests/bench/figures.py \
-	tests/bench/pages.py tests/bench/plot.py tests/bench/runs.py
+EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/control tests/bench/results tests/bench/demo \
+	tests/bench/bed.py tests/bench/changes.py tests/bench/cold.py tests/bench/experiments.py \
+	tests/bench/figures.py tests/bench/mixes.py tests/bench/pages.py tests/bench/plot.py tests/bench/prices.py \
+	tests/bench/runs.py tests/bench/worse.py

@@ -5,8 +5,6 @@ from bed import Bed, NEZHA_MPICH, NEZHA_OPENMPI
 
 FAST = 600
 RATIOS = {2: 90, 4: 90, 10: 90, 20: None}  # fast : slow; % of the bound of both, None: not slower than native
-RAILS_ONLY = ["NEZHA_REPRODUCIBLE=1"]
-ROUNDS = 3
 WARM = 10  # calls in which it learns
 
 
@@ -23,22 +21,23 @@ def mix(args, verdict):
 
 def _compare(args, verdict, lab, contender, size, ratio, target):
     native = contender._replace(nezha=False)
+    alone = contender._replace(settings=("NEZHA_REPRODUCIBLE=1",))
     calls = {"native": [], "rail": [], "mix": []}
-    for _ in range(1 if args.quick else ROUNDS):
+    for _ in range(args.rounds):
         calls["native"] += lab.measure(native, [size], args.calls, control="rail")[size]
         calls["rail"] += lab.measure(
-            contender, [size], max(2, args.calls // ratio), 2, control="rail", environment=RAILS_ONLY, seconds=200
+            alone, [size], max(2, args.calls // ratio), 2, control="rail", seconds=200
         )[size]
         calls["mix"] += lab.measure(contender, [size], args.calls, WARM, control="rail", seconds=200)[size]
-    alone = {name: bed.median(some) for name, some in calls.items()}
-    bound = 1 / (1 / alone["native"] + 1 / alone["rail"])
-    percent = 100 * bound / alone["mix"]
+    times = {name: bed.median(some) for name, some in calls.items()}
+    bound = 1 / (1 / times["native"] + 1 / times["rail"])
+    percent = 100 * bound / times["mix"]
     spread = [100 * bound / pick(c.us for c in calls["mix"]) for pick in (max, min)]
     print(
-        f"{ratio:>2}:1 {bed.size_text(size):>4} {contender.mpi:<8} native {alone['native'] / 1000:7.1f} ms, "
-        f"rail {alone['rail'] / 1000:7.1f}, both {alone['mix'] / 1000:7.1f}: {percent:.0f} % of the bound "
-        f"({spread[0]:.0f}-{spread[1]:.0f}), {alone['mix'] / alone['native']:.3f} x native",
+        f"{ratio:>2}:1 {bed.size_text(size):>4} {contender.mpi:<8} native {times['native'] / 1000:7.1f} ms, "
+        f"rail {times['rail'] / 1000:7.1f}, both {times['mix'] / 1000:7.1f}: {percent:.0f} % of the bound "
+        f"({spread[0]:.0f}-{spread[1]:.0f}), {times['mix'] / times['native']:.3f} x native",
         flush=True,
     )
-    good = percent >= target if target else alone["mix"] <= 1.02 * alone["native"]
+    good = percent >= target if target else times["mix"] <= 1.02 * times["native"]
     verdict.check(good, f"{contender.name}, {ratio}:1, {bed.size_text(size)}: {percent:.0f} %")

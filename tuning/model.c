@@ -9,6 +9,7 @@
 #define SAMPLES_EVERY 16        /* then one of so many */
 #define TIE_PERCENT 2           /* a difference that is none, when there is no decision yet */
 #define SWITCH_PERCENT 5        /* a difference that changes a decision */
+#define CLOSE_PERCENT 20        /* a difference that one sample does not show */
 #define FAR 2                   /* times as slow: no doubt; the library is not even tried in the classes above, */
 #define FAR_RAILS 4             /* nor, if they are so many times as slow, the rails */
 #define FAR_LEAST 18            /* ... where the class's vectors (256 KiB) are beyond what latency decides, */
@@ -155,13 +156,21 @@ static uint64_t native_share(const struct nezha_model *model, uint64_t bytes, ui
 
 /* ---- deciding ---- */
 
+/* The library was found faster, hardly so, by one or two samples: either may have been a lucky one. */
+static bool is_close(const struct nezha_model_class *class)
+{
+	return class->cost[NEZHA_ALG_NATIVE].count < NEZHA_MODEL_SAMPLES &&
+	       !is_cheaper(cost(class, NEZHA_ALG_NATIVE), cost(class, NEZHA_ALG_RING), CLOSE_PERCENT);
+}
+
 /* Whether there is something of the class that is worth a call to carry it: where that is no mix, only what the rails
- * were tried for. */
+ * were tried for, or what makes a close decision a safe one. */
 static bool is_pending(const struct nezha_model *model, uint32_t k)
 {
+	bool all = k >= MIX_LEAST || is_close(&model->classes[k]);
+
 	for (uint32_t i = 0; i < model->pending_count; i++)
-		if (class_of(model->pending[i].bytes) == k &&
-		    (k >= MIX_LEAST || model->pending[i].choice.alg != NEZHA_ALG_NATIVE))
+		if (class_of(model->pending[i].bytes) == k && (all || model->pending[i].choice.alg != NEZHA_ALG_NATIVE))
 			return true;
 	return false;
 }

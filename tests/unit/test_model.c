@@ -91,6 +91,22 @@ static void test_tie(void **state)
 	assert_int_equal(bed.model.classes[19].best, NEZHA_ALG_NATIVE);
 }
 
+/* The library's first time was a lucky one: that is noticed at once, not when the rails are tried again. */
+static void test_lucky(void **state)
+{
+	static const uint64_t sizes[] = { S, 16 * M };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		struct bed bed = { .busy = true };
+
+		for (int k = 0; k < 12; k++)
+			call(&bed, sizes[i], bed.calls[NEZHA_ALG_NATIVE] > 0 ? 19000000 : 9500000, 10000000);
+		for (int k = 0; k < 40; k++)
+			assert_int_equal(call(&bed, sizes[i], 19000000, 10000000), NEZHA_ALG_RING);
+	}
+}
+
 /* Over 1,000 calls trying costs less than 2 %, however they compare. */
 static void test_budget(void **state)
 {
@@ -282,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_calls), cmocka_unit_test(test_cold),   cmocka_unit_test(test_tie),
+		cmocka_unit_test(test_lucky),
 		cmocka_unit_test(test_budget),      cmocka_unit_test(test_change), cmocka_unit_test(test_outlier),
 		cmocka_unit_test(test_far),         cmocka_unit_test(test_many_classes),
 		cmocka_unit_test(test_mix),         cmocka_unit_test(test_one_network), cmocka_unit_test(test_busy),

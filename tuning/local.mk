@@ -14,6 +14,7 @@ libnezha_core_la_SOURCES += \
 	tuning/rules.h \
 	tuning/scales.c tuning/scales.h \
 	tuning/settings.c tuning/settings.h \
+	tuning/settings_values.c tuning/settings_values.h \
 	tuning/status.h \
 	tuning/table.c tuning/table.h \
 	tuning/table_builtin.c \

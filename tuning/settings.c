@@ -1,188 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tuning/settings.h"
 
-#include <inttypes.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuning/settings_values.h"
 #include "tuning/status.h"
 #include "tuning/text.h"
 
 #define PREFIX "NEZHA_"
 #define PREFIX_LEN (sizeof PREFIX - 1)
-#define TEXT_MAX_BYTES 4096      /* of a value */
 #define SHOWN_MAX 60             /* bytes of a wrong value or name in a message */
-#define NSEC UINT64_C(1000000000)
-
-/* Reading and printing a value of each kind.  `parse` sets *out only on success; it may return
- * NEZHA_ERR_NOMEM. */
-struct kind {
-	int (*parse)(const char *text, void *out);
-	void (*print)(FILE *f, const void *value);
-};
-
-static int parse_name(const char *text, const char *const *names, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (!strcmp(text, names[i]))
-			return i;
-	return -1;
-}
-
-/* Odd ones are true. */
-static const char *const bool_names[] = { "0", "1", "off", "on", "no", "yes", "false", "true" };
-
-static int parse_bool(const char *text, void *out)
-{
-	int i = parse_name(text, bool_names, sizeof bool_names / sizeof *bool_names);
-
-	if (i < 0)
-		return NEZHA_ERR_INVALID;
-	*(bool *)out = i % 2;
-	return NEZHA_OK;
-}
-
-static void print_bool(FILE *f, const void *value)
-{
-	fputs(bool_names[*(const bool *)value], f);
-}
-
-static int parse_text(const char *text, void *out)
-{
-	char *copy;
-
-	if (strlen(text) > TEXT_MAX_BYTES)
-		return NEZHA_ERR_INVALID;
-	for (const char *c = text; *c; c++)
-		if (nezha_is_control(*c))
-			return NEZHA_ERR_INVALID;
-	copy = strdup(text);
-	if (!copy)
-		return NEZHA_ERR_NOMEM;
-	free(*(char **)out);
-	*(char **)out = copy;
-	return NEZHA_OK;
-}
-
-static void print_text(FILE *f, const void *value)
-{
-	fputs(*(char *const *)value, f);
-}
-
-static const char *const policy_names[] = { "ecf", "static", "slice", "share" };
-
-static int parse_policy(const char *text, void *out)
-{
-	int i = parse_name(text, policy_names, sizeof policy_names / sizeof *policy_names);
-
-	if (i < 0)
-		return NEZHA_ERR_INVALID;
-	*(enum nezha_policy_kind *)out = (enum nezha_policy_kind)i;
-	return NEZHA_OK;
-}
-
-static void print_policy(FILE *f, const void *value)
-{
-	fputs(policy_names[*(const enum nezha_policy_kind *)value], f);
-}
-
-static int parse_level(const char *text, void *out)
-{
-	for (int i = NEZHA_LOG_ERROR; i <= NEZHA_LOG_DEBUG; i++)
-		if (!strcmp(text, nezha_log_level_name((enum nezha_log_level)i))) {
-			*(enum nezha_log_level *)out = (enum nezha_log_level)i;
-			return NEZHA_OK;
-		}
-	return NEZHA_ERR_INVALID;
-}
-
-static void print_level(FILE *f, const void *value)
-{
-	fputs(nezha_log_level_name(*(const enum nezha_log_level *)value), f);
-}
-
-/* In the order of the bits NEZHA_CHECK_*. */
-static const char *const check_names[] = { "plan" };
-#define CHECKS (sizeof check_names / sizeof *check_names)
-
-static int parse_checks(const char *text, void *out)
-{
-	unsigned checks = 0;
-	size_t len;
-
-	for (; *text; text += len) {
-		size_t i = 0;
-
-		if (checks && *text++ != ',')
-			return NEZHA_ERR_INVALID;
-		len = strcspn(text, ",");
-		while (i < CHECKS && (strlen(check_names[i]) != len || memcmp(text, check_names[i], len)))
-			i++;
-		if (i == CHECKS)
-			return NEZHA_ERR_INVALID;
-		checks |= 1u << i;
-	}
-	*(unsigned *)out = checks;
-	return NEZHA_OK;
-}
-
-static void print_checks(FILE *f, const void *value)
-{
-	const char *between = "";
-
-	for (size_t i = 0; i < CHECKS; i++)
-		if (*(const unsigned *)value & 1u << i) {
-			fprintf(f, "%s%s", between, check_names[i]);
-			between = ",";
-		}
-}
-
-/* strtod would follow the application's locale. */
-static int parse_seconds(const char *text, void *out)
-{
-	uint64_t ns = 0, unit = NSEC;
-	const char *c = text;
-
-	for (; *c >= '0' && *c <= '9' && ns <= 3600 * NSEC; c++)
-		ns = ns * 10 + (uint64_t)(*c - '0') * NSEC;
-	if (c == text)
-		return NEZHA_ERR_INVALID;
-	if (*c == '.' && c[1]) {
-		for (c++; *c >= '0' && *c <= '9' && unit > 1; c++) {
-			unit /= 10;
-			ns += (uint64_t)(*c - '0') * unit;
-		}
-	}
-	if (*c || ns < NSEC / 10 || ns > 3600 * NSEC)
-		return NEZHA_ERR_INVALID;
-	*(double *)out = (double)ns / NSEC;
-	return NEZHA_OK;
-}
-
-static void print_seconds(FILE *f, const void *value)
-{
-	uint64_t ns = (uint64_t)(*(const double *)value * NSEC + 0.5);
-
-	fprintf(f, "%" PRIu64 ".%09" PRIu64, ns / NSEC, ns % NSEC);
-}
-
-static const struct kind kind_bool = { parse_bool, print_bool };
-static const struct kind kind_text = { parse_text, print_text };
-static const struct kind kind_policy = { parse_policy, print_policy };
-static const struct kind kind_level = { parse_level, print_level };
-static const struct kind kind_checks = { parse_checks, print_checks };
-static const struct kind kind_seconds = { parse_seconds, print_seconds };
 
 static const struct setting {
 	struct nezha_setting_doc doc;
-	const struct kind *kind;
+	const struct nezha_value_kind *kind;
 	size_t offset;
 } settings_list[] = {
 #define X(field, NAME, kind, def, allowed, help) \
-	{ { PREFIX #NAME, def, allowed, help }, &kind_##kind, offsetof(struct nezha_settings, field) },
+	{ { PREFIX #NAME, def, allowed, help }, &nezha_value_##kind, offsetof(struct nezha_settings, field) },
 	NEZHA_SETTINGS(X)
 #undef X
 };
@@ -201,7 +39,7 @@ static void *member(const struct setting *setting, struct nezha_settings *settin
 void nezha_settings_free(struct nezha_settings *settings)
 {
 	for (size_t i = 0; i < COUNT; i++)
-		if (settings_list[i].kind == &kind_text) {
+		if (settings_list[i].kind == &nezha_value_text) {
 			char **text = member(&settings_list[i], settings);
 
 			free(*text);
@@ -400,7 +238,7 @@ static int unpack_line(const char *line, bool *seen, struct nezha_settings *out)
 
 static int unpack_lines(const char *text, size_t len, struct nezha_settings *out)
 {
-	char line[TEXT_MAX_BYTES + 64];
+	char line[NEZHA_VALUE_BYTES + 64];
 	bool seen[COUNT] = { false };
 	size_t lines = 0;
 

@@ -70,6 +70,7 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 		put(&hash, model->pending[i].choice.alg);
 		put(&hash, model->pending[i].choice.native);
 		put(&hash, model->pending[i].choice.carrier);
+		put(&hash, model->pending[i].choice.looks);
 	}
 	return end(&hash);
 }

@@ -17,6 +17,7 @@
 #define MIX_LEAST 20            /* the class from which on both are used at once (1 MiB): below, starting both costs more */
 #define MIX_PERCENT 7           /* what a mix must promise to save, */
 #define MIX_TRIES 4             /* and how many calls it gets to keep it */
+#define LOOKS 2                 /* times of the library that are learnt with a look at the rails, which takes some 100 us */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
@@ -262,7 +263,12 @@ static struct nezha_choice choose_settled(const struct nezha_model *model, uint6
 
 struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
-	return is_settled(model, class_of(bytes)) ? choose_settled(model, bytes, block) : choose_early(model, bytes, block);
+	uint32_t k = class_of(bytes);
+	struct nezha_choice choice = is_settled(model, k) ? choose_settled(model, bytes, block)
+	                             : choose_early(model, bytes, block);
+
+	choice.looks = choice.alg == NEZHA_ALG_NATIVE && k >= FAR_LEAST && model->classes[k].cost[choice.alg].count < LOOKS;
+	return choice;
 }
 
 /* When another way than the chosen one is tried next. */
@@ -305,7 +311,7 @@ bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_
 		const struct nezha_model_call *call = &model->pending[i];
 
 		note[2 * i] = call->times.native;
-		note[2 * i + 1] = call->choice.alg == NEZHA_ALG_NATIVE ? call->times.idle : call->times.rails;
+		note[2 * i + 1] = call->choice.looks ? call->times.idle : call->times.rails;
 	}
 	return model->pending_count > 0;
 }
@@ -328,7 +334,7 @@ static void add_call(struct nezha_model_class *class, const struct nezha_model_c
 	}
 	if (choice->alg == NEZHA_ALG_NATIVE || choice->carrier) {
 		add_sample(&class->cost[NEZHA_ALG_NATIVE], native, choice->native);
-		if (!choice->carrier)
+		if (choice->looks)
 			class->apart = rails;
 		return;
 	}

@@ -46,10 +46,11 @@ struct nezha_choice {
 	enum nezha_algorithm alg;
 	uint64_t native;          /* bytes, from the first on, that the MPI library reduces: all, none, or its share of a mix */
 	bool carrier;             /* a mix of which the rails get one block, to carry a note */
+	bool looks;               /* the library's alone: it is to be seen whether the rails are idle meanwhile */
 };
 
-/* How long the library's and the rails' bytes of a call took on this rank, in ns; 0 where it had none.  Of a call that is
- * the library's alone: whether the rails' interfaces were idle meanwhile. */
+/* How long the library's and the rails' bytes of a call took on this rank, in ns; 0 where it had none.  Of a call that
+ * looks: whether the rails' interfaces were idle meanwhile. */
 struct nezha_model_times {
 	uint64_t native, rails;
 	bool idle;

@@ -57,6 +57,7 @@ static void every_deciding_field_counts(void **state)
 	ASSERT_COUNTS(pending[1].choice.alg, NEZHA_ALG_MIX);
 	ASSERT_COUNTS(pending[1].choice.native, M);
 	ASSERT_COUNTS(pending[1].choice.carrier, true);
+	ASSERT_COUNTS(pending[1].choice.looks, true);
 	ASSERT_COUNTS(pending_count, 1);
 }
 

@@ -27,7 +27,7 @@ WORDS = {
     "shares": """The share of the bytes that rank 0 sent over each rail, in per cent, all calls of the size counted,
         those that are left out of the times, too.""",
     "threshold": """Each call with Nezha and the same without ("off") follow one another in one job. The rails are
-        forced for all sizes; by itself Nezha leaves what is below 64K to the library, which is at its defaults. The
+        forced for all sizes; by itself Nezha leaves what is below 16K to the library, which is at its defaults. The
         plot has the median ratio of the pairs; the whiskers, and "faster from", go by its 95 % interval. A ratio below
         1: the rails are faster.""",
     "fixed": """All on the rails, whatever the library could do better. static goes by the nominal speeds, which are

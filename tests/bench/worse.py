@@ -10,7 +10,7 @@ RAILS = [(500, 500), (800, 200), (500,)]
 RAILS_OF = {8: [(250, 250)]}  # more than that, and two cores are what is measured
 SIZES = [4 << k for k in range(25)]
 QUICK_SIZES = [4, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]
-SMALLEST = 64 << 10  # that the built-in rules send to the rails
+SMALLEST = 16 << 10  # that the built-in rules send to the rails
 NAMES = ["nezha", "native", "one rail"]
 LONGER = 4  # times as long for each smaller size: microseconds are noisy
 WARM = 3  # calls of each size that it may take to learn
@@ -18,7 +18,7 @@ WARM = 3  # calls of each size that it may take to learn
 
 def worse(args, verdict):
     """every size, with Nezha as it is shipped and by the better of the library alone and Nezha on the fastest rail
-    alone, in rounds: none more than 2 % slower after 3 calls.  Below 64 KiB, where the library always does the calls
+    alone, in rounds: none more than 2 % slower after 3 calls.  Below 16 KiB, where the library always does the calls
     and jobs differ by more than that, Nezha is switched on and off in turn within one job that has used the rails"""
     args.sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
     args.rounds = args.rounds or (3 if args.quick else 5)

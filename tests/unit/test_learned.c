@@ -90,7 +90,7 @@ static void what_is_not_known_stays(void **state)
 
 	(void)state;
 	assert_native_between(table, &four, 0, 0);
-	assert_int_equal(table->groups[0].rule_count, 5);     /* the built-in ones, and no more */
+	assert_int_equal(table->groups[0].rule_count, 6);     /* the built-in ones, and no more */
 	nezha_table_free(table);
 	learn(&model, 2, M, 1, 1000000000);                    /* too few calls for a decision */
 	table = table_of(&model, &four);
@@ -110,8 +110,8 @@ static void classes_become_rules(void **state)
 	learn(&model, 20, 64 * M, 800000000, 300000000);       /* the rails' */
 	table = table_of(&model, &four);
 	assert_native_between(table, &four, M, 4 * M);
-	/* small; 16K; 32K below 1M; native; 64K; 512K: neighbours that decide alike are one */
-	assert_int_equal(table->groups[0].rule_count, 6);
+	/* small; 8K; 16K; 32K below 1M; native; 64K; 512K: neighbours that decide alike are one */
+	assert_int_equal(table->groups[0].rule_count, 7);
 	assert_int_equal(table->groups[0].measured, 4);
 	text = nezha_table_print(table);
 	again = parse(text);
@@ -133,16 +133,16 @@ static void the_ends(void **state)
 	struct nezha_plan plan;
 
 	(void)state;
-	learn(&model, 20, 64 * K, 100000, 1000000);
+	learn(&model, 20, 16 * K, 100000, 1000000);
 	learn(&model, 20, UINT64_MAX, 1, 1000);
 	table = table_of(&model, &four);
-	nezha_plan_make(table, &four, 64 * K - 1, &plan);
+	nezha_plan_make(table, &four, 16 * K - 1, &plan);
 	assert_int_equal(plan.reason, NEZHA_REASON_SMALL);
-	nezha_plan_make(table, &four, 64 * K, &plan);
+	nezha_plan_make(table, &four, 16 * K, &plan);
 	assert_int_equal(plan.reason, NEZHA_REASON_RULE);
 	assert_int_equal(plan.alg, NEZHA_ALG_NATIVE);
-	nezha_plan_make(table, &four, 128 * K, &plan);
-	assert_int_equal(plan.block, 16 * K);
+	nezha_plan_make(table, &four, 32 * K, &plan);
+	assert_int_equal(plan.block, 8 * K);
 	nezha_plan_make(table, &four, UINT64_MAX, &plan);
 	assert_int_equal(plan.reason, NEZHA_REASON_RULE);
 	nezha_table_free(table);

@@ -54,8 +54,8 @@ static void built_in_decisions(void **state)
 		uint64_t bytes;
 		uint32_t block;   /* 0: native */
 	} cases[] = {
-		{ 1, 0 }, { 8, 0 }, { 64 * K - 1, 0 },
-		{ 64 * K, 16 * K }, { 512 * K, 16 * K },
+		{ 1, 0 }, { 8, 0 }, { 16 * K - 1, 0 },
+		{ 16 * K, 8 * K }, { 128 * K - 1, 8 * K }, { 128 * K, 16 * K }, { 512 * K, 16 * K },
 		{ 512 * K + 1, 32 * K }, { M, 32 * K }, { 2 * M, 32 * K },
 		{ 2 * M + 1, 64 * K }, { 32 * M, 64 * K },
 		{ 32 * M + 1, 512 * K }, { 64 * M, 512 * K }, { 4096 * M, 512 * K },
@@ -75,7 +75,7 @@ static void built_in_decisions(void **state)
 		assert_native(plan(table, 1, 1, 1, cases[i].bytes), NEZHA_REASON_ONE_NODE);
 		assert_native(plan(table, 8, 4, 2, cases[i].bytes), NEZHA_REASON_SHARED_NODE);
 	}
-	assert_int_equal(nezha_plan_native_below(table, &(struct nezha_scale){ 4, 4, 1 }), 64 * K);
+	assert_int_equal(nezha_plan_native_below(table, &(struct nezha_scale){ 4, 4, 1 }), 16 * K);
 	assert_int_equal(nezha_plan_native_below(table, &(struct nezha_scale){ 4, 1, 4 }), UINT64_MAX);
 	assert_int_equal(nezha_plan_native_below(table, &(struct nezha_scale){ 8, 4, 2 }), UINT64_MAX);
 	nezha_table_free(table);

@@ -90,7 +90,7 @@ static void ladders_of_blocks(void **state)
 		{ 4, 1, { 4096 } },
 		{ 4096, 1, { 4096 } },
 		{ 8 * K, 2, { 8 * K, 4 * K } },
-		{ 64 * K, 3, { 16 * K, 8 * K, 32 * K } },
+		{ 64 * K, 3, { 8 * K, 4 * K, 16 * K } },
 		{ M, 3, { 32 * K, 16 * K, 64 * K } },
 		{ 64 * M, 3, { 512 * K, 256 * K, M } },
 	};
@@ -175,7 +175,7 @@ static void makes_commands(void **state)
 	command = nezha_tune_command(&job, environment);
 	join(command, text, sizeof text);
 	assert_string_equal(text, "mpirun|--hostfile|my hosts|-n|4|-x|LD_PRELOAD=/lib/other.so:/l/libnezha_pmpi.so|-x|"
-	                          "NEZHA_RAILS=tcp:e0,tcp:e1|-x|NEZHA_POLICY=|/w/worker|2.5|65536:16384,8192,32768|"
+	                          "NEZHA_RAILS=tcp:e0,tcp:e1|-x|NEZHA_POLICY=|/w/worker|2.5|65536:8192,4096,16384|"
 	                          "1048576:32768,16384,65536|");
 	free(command);
 	job.mpi = NEZHA_TUNE_MPICH;
@@ -183,7 +183,7 @@ static void makes_commands(void **state)
 	join(command, text, sizeof text);
 	assert_string_equal(text, "mpirun|--hostfile|my hosts|-n|4|-genv|LD_PRELOAD|/lib/other.so:/l/libnezha_pmpi.so|"
 	                          "-genv|NEZHA_RAILS|tcp:e0,tcp:e1|-genv|NEZHA_POLICY||/w/worker|2.5|"
-	                          "65536:16384,8192,32768|1048576:32768,16384,65536|");
+	                          "65536:8192,4096,16384|1048576:32768,16384,65536|");
 	free(command);
 	command = nezha_tune_command(&job, again);
 	join(command, text, sizeof text);

@@ -54,6 +54,17 @@ static int start_thread(struct nezha_helper *helper)
 	return error;
 }
 
+/* One that no step of the wall clock disturbs. */
+static void make_condition(pthread_cond_t *condition)
+{
+	pthread_condattr_t how;
+
+	pthread_condattr_init(&how);
+	pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &how);
+	pthread_condattr_destroy(&how);
+}
+
 struct nezha_helper *nezha_helper_create(void)
 {
 	struct nezha_helper *helper = calloc(1, sizeof(*helper));
@@ -61,7 +72,7 @@ struct nezha_helper *nezha_helper_create(void)
 	if (!helper)
 		return NULL;
 	pthread_mutex_init(&helper->lock, NULL);
-	pthread_cond_init(&helper->changed, NULL);
+	make_condition(&helper->changed);
 	if (!start_thread(helper))
 		return helper;
 	pthread_cond_destroy(&helper->changed);
@@ -85,7 +96,7 @@ void nezha_helper_wait(struct nezha_helper *helper)
 
 	pthread_mutex_lock(&helper->lock);
 	while (helper->run) {
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += PROGRESS_NS;
 		if (until.tv_nsec >= 1000000000) {
 			until.tv_nsec -= 1000000000;

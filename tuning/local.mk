@@ -8,7 +8,7 @@ libnezha_core_la_SOURCES += \
 	tuning/learned.c tuning/learned.h \
 	tuning/locate.c tuning/locate.h \
 	tuning/log.c tuning/log.h \
-	tuning/model.c tuning/model.h \
+	tuning/model.c tuning/model.h tuning/model_price.c tuning/model_price.h \
 	tuning/plan.c tuning/plan.h \
 	tuning/rail_set.c tuning/rail_set.h \
 	tuning/rules.h \

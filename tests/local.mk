@@ -27,6 +27,8 @@ unit_tests += tests/unit/test_job
 tests_unit_test_job_SOURCES = tests/unit/test_job.c pmpi/job.c
 unit_tests += tests/unit/test_pmi
 tests_unit_test_pmi_SOURCES = tests/unit/test_pmi.c pmpi/pmi.c
+# includes pmpi/helper.c:
+unit_tests += tests/unit/test_helper
 
 # NICs, reduction, nezha-info:
 unit_tests += tests/unit/test_intercept
@@ -55,7 +57,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
-EXTRA_DIST += tests/unit/unit.h
+EXTRA_DIST += tests/unit/parse.h tests/unit/unit.h
 
 # The unit tests and the replayed fuzz corpora alone, without building more: what a sanitizer build runs.
 quick_tests = $(fuzz_replays)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * nezha-tune's decisions: what is told is taken in, and given measurements become given rules. */
-#include "tests/unit/unit.h"
+#include "tests/unit/parse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +17,6 @@
 #define EMPTY "{\"version\": 1, \"collectives\": {\"allreduce\": []}}"
 #define RING(block) "alg=ring,block=" block
 #define ALONE(block) RING(block) ",rails=tcp:10.77.1.0/24"
-
-static struct nezha_table *parse(const char *text)
-{
-	struct nezha_table *table;
-	char *error = NULL;
-
-	if (nezha_table_parse(text, strlen(text), "test", &table, &error) != NEZHA_OK)
-		fail_msg("%s", error);
-	return table;
-}
 
 /* Takes in lines that are all in order. */
 static void take(struct nezha_measured *measured, const char *lines)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What jobs have learnt as a table: the rules of a model, and the file that they go into. */
-#include "tests/unit/unit.h"
+#include "tests/unit/parse.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,16 +49,6 @@ static struct nezha_table *table_of(const struct nezha_model *model, const struc
 	assert_int_equal(nezha_learned_rules(model, builtin, scale, &group), NEZHA_OK);
 	assert_int_equal(nezha_scales_none(&table), NEZHA_OK);
 	assert_int_equal(nezha_scales_put(table, &group), NEZHA_OK);
-	return table;
-}
-
-static struct nezha_table *parse(const char *text)
-{
-	struct nezha_table *table;
-	char *error = NULL;
-
-	if (nezha_table_parse(text, strlen(text), "test", &table, &error) != NEZHA_OK)
-		fail_msg("%s", error);
 	return table;
 }
 

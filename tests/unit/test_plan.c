@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/unit/unit.h"
+#include "tests/unit/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,16 +13,6 @@
 
 #define K UINT64_C(1024)
 #define M (K * K)
-
-static struct nezha_table *parse(const char *text)
-{
-	struct nezha_table *table;
-	char *error = NULL;
-
-	if (nezha_table_parse(text, strlen(text), "test", &table, &error) != NEZHA_OK)
-		fail_msg("%s", error);
-	return table;
-}
 
 static struct nezha_plan plan(const struct nezha_table *table, int ranks, int nodes, int ppn, uint64_t bytes)
 {

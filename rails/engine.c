@@ -18,7 +18,7 @@
 
 #define EVENTS 32
 #define TICK NEZHA_MSEC
-#define TICK_QUEUED (200 * NEZHA_USEC)  /* while blocks wait for acknowledgements, which are no events */
+#define TICK_QUEUED (500 * NEZHA_USEC)  /* while blocks wait for acknowledgements, which are no events */
 
 /* ---- events ---- */
 

@@ -9,14 +9,18 @@
 /* The first bytes of a busy period say nothing of the rate: they pass in the burst that a token bucket or a
  * NIC's queue grants after a pause, or wait for slow start. */
 #define SKIP_BYTES 20480.0
-#define TAIL_BYTES 4096.0       /* the last segments' acknowledgement may be delayed */
+#define TAIL_BYTES 20480.0      /* what may be under way without any queue: a packet as the kernel builds them */
 /* A window is so long that the bunching of acknowledgements (up to 1 ms on a busy host) matters little. */
-#define WINDOW_BYTES 98304.0
-#define WINDOW_TIME 5e-3        /* s, with WINDOW_BYTES ... */
-#define WINDOW_SLOW 12e-3       /* ... or, on a slow path, so long in any case */
-#define OPENING_WINDOW 10e-3    /* a new estimate begins with longer ones, the fastest of which counts: */
-#define OPENING_TIME 35e-3      /* at first there is no average that would even out a disturbance */
-#define RUN_BYTES 32768.0       /* a run that ends early counts from here */
+#define WINDOW_BYTES 196608.0
+#define WINDOW_TIME 8e-3        /* s, with WINDOW_BYTES ... */
+#define WINDOW_SLOW 16e-3       /* ... or, on a slow path, so long in any case */
+#define OPENING_WINDOW 10e-3    /* a new estimate begins with longer ones, and is new for ... */
+#define OPENING_TIME 35e-3
+#define OPENING_MOST 0.15       /* ... the first one of a path until it no longer rises, but not longer than this */
+#define FLAT_WINDOWS 3          /* it no longer rises when so many windows in a row do not raise it */
+#define RISE 0.05               /* a window that much above a new estimate raises it, */
+#define DIP 0.15                /* one that much below it was disturbed */
+#define RUN_BYTES 65536.0       /* a run that ends early counts from here */
 #define RUN_TIME 3e-3
 #define WEIGHT_MOST 60e-3       /* s: the memory of the average */
 #define WEIGHT_LEAST 1e-3
@@ -50,10 +54,43 @@ static void confirm(struct nezha_estimator *e)
 	e->measured++;
 }
 
-static void step(struct nezha_estimator *e, double rate, double weight)
+/* A new estimate, from a window. */
+static void step(struct nezha_estimator *e, double rate, double time)
 {
-	e->rate = rate;
-	e->weight = weight;
+	e->flat = e->weight > 0 ? FLAT_WINDOWS : 0;
+	e->rate = e->window = rate;
+	e->before = 0;
+	e->weight = time;
+	confirm(e);
+}
+
+bool nezha_estimator_is_new(const struct nezha_estimator *e)
+{
+	return e->weight < OPENING_TIME || (e->flat < FLAT_WINDOWS && e->weight < OPENING_MOST);
+}
+
+static double middle(double a, double b, double c)
+{
+	return fmax(fmin(a, b), fmin(fmax(a, b), c));
+}
+
+/* A window of a new estimate.  What counts is the middle one of the last three, since the acknowledgements of one may come in
+ * the next.  A faster one begins the estimate anew, because TCP's own window grows at first; those as fast are averaged; in
+ * those that are slower something disturbed. */
+static void begin(struct nezha_estimator *e, double rate, double time)
+{
+	double now = e->before > 0 ? middle(rate, e->window, e->before) : fmin(rate, e->window);
+
+	e->before = e->window;
+	e->window = rate;
+	if (now > e->rate * (1 + RISE)) {
+		e->rate = now;
+		e->flat = 0;
+	} else if (now > e->rate * (1 - DIP)) {
+		e->flat++;
+		e->rate += (now - e->rate) / (e->flat + 1);
+	}
+	e->weight += time;
 	confirm(e);
 }
 
@@ -63,10 +100,8 @@ static void window_closed(struct nezha_estimator *e)
 
 	if (e->weight == 0) {
 		step(e, rate, time);
-	} else if (e->weight < OPENING_TIME && rate < e->rate * (1 + FAR)) {
-		e->rate = fmax(e->rate, rate);
-		e->weight += time;
-		confirm(e);
+	} else if (nezha_estimator_is_new(e) && e->window > 0) {
+		begin(e, rate, time);
 	} else if (fabs(rate / e->rate - 1) < FAR) {
 		e->rate += time / (e->weight + time) * (rate - e->rate);
 		e->weight = fmin(e->weight + time, WEIGHT_MOST);
@@ -80,7 +115,7 @@ static void window_closed(struct nezha_estimator *e)
 
 static bool window_full(const struct nezha_estimator *e)
 {
-	if (e->weight < OPENING_TIME)
+	if (nezha_estimator_is_new(e))
 		return e->run_time >= OPENING_WINDOW && e->run_bytes > 0;
 	if (e->run_time >= WINDOW_SLOW)
 		return e->run_bytes > 0;
@@ -92,6 +127,8 @@ static void run_over(struct nezha_estimator *e)
 	if (e->run_time >= RUN_TIME && e->run_bytes >= RUN_BYTES)
 		window_closed(e);
 	e->run_bytes = e->run_time = 0;
+	e->silence = 0;
+	e->running = false;
 }
 
 /* What arrived in this busy period, less the free burst, over the whole time of it, was surely delivered. */
@@ -104,7 +141,8 @@ static void busy_period_over(struct nezha_estimator *e, const struct nezha_path_
 		return;
 	bound = bytes / time;
 	if (e->weight == 0) {
-		step(e, bound, WEIGHT_LEAST);
+		e->rate = e->bounded ? fmax(e->rate, bound) : bound;
+		e->bounded = e->doubt = true;
 	} else if (bound < e->rate * PERIOD_HIGH) {
 		e->highs = 0;
 	} else {
@@ -113,20 +151,22 @@ static void busy_period_over(struct nezha_estimator *e, const struct nezha_path_
 			return;
 		e->rate = e->low;
 		e->weight = WEIGHT_LEAST;
+		e->window = 0;
 		e->highs = 0;
 		e->doubt = true;
 	}
 }
 
-/* The bottleneck was busy all the time if, at the end, more of what was already written at the beginning is
- * unacknowledged than the empty path holds.  Else it may have waited for us, and the interval says nothing. */
+/* The bottleneck was busy all the time if, at the end, some of what was already written at the beginning is not even sent, or
+ * more of it unacknowledged than the empty path holds.  Else it may have waited for us, and the interval says nothing. */
 static bool counts(const struct nezha_estimator *e, const struct nezha_path_sample *from,
                    const struct nezha_path_sample *to)
 {
 	double holds = e->rate * to->rtt * 1e-6 + TAIL_BYTES;
+	bool backlog = (double)to->acked + holds < (double)from->written || to->sent < from->written;
 
-	return (double)to->acked + holds < (double)from->written && to->shut == from->shut &&
-	       !from->narrow && !to->narrow && !from->recovering && !to->recovering && (double)(from->acked - e->busy_acked) >= SKIP_BYTES;
+	return backlog && to->shut == from->shut && !from->narrow && !to->narrow && !from->recovering &&
+	       !to->recovering && (double)(from->acked - e->busy_acked) >= SKIP_BYTES;
 }
 
 /* Of the time in which nothing is acknowledged, what a healthy path needs for its largest piece; the rest is a stall,
@@ -165,8 +205,15 @@ void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_s
 		return;
 	}
 	bytes = (double)(s->acked - last.acked);
-	e->run_time += without_stall(e, bytes, (double)(s->time - last.time) / NEZHA_SEC);
-	e->run_bytes += bytes;
+	e->silence += without_stall(e, bytes, (double)(s->time - last.time) / NEZHA_SEC);
+	if (bytes == 0)
+		return;
+	if (e->running) {
+		e->run_time += e->silence;
+		e->run_bytes += bytes;
+	}
+	e->running = true;
+	e->silence = 0;
 	if (window_full(e)) {
 		window_closed(e);
 		e->run_bytes = e->run_time = 0;

@@ -11,8 +11,10 @@
 #include "tuning/status.h"
 
 #define NOMINAL_UNKNOWN 1000u           /* Mbit/s */
-/* The opening probe takes PROBE_TIME, but sends no less than PROBE_LEAST and no more than PROBE_MOST bytes. */
+/* The opening probe takes PROBE_TIME, or PROBE_LONG while the estimate is not steady, but sends no less than PROBE_LEAST
+ * and no more than PROBE_MOST bytes. */
 #define PROBE_TIME (45 * NEZHA_MSEC)
+#define PROBE_LONG (150 * NEZHA_MSEC)
 #define PROBE_LEAST (128u << 10)
 #define PROBE_MOST (8u << 20)
 #define PROBE_AGAIN_SECONDS 6e-3        /* a later one, at the rate that is believed */
@@ -133,6 +135,15 @@ static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 	tx->team->last_bytes[path->rail] += tx->length;
 }
 
+/* An opening probe ends by time, a later one when all of it is sent. */
+static bool probed_enough(const struct nezha_path *path)
+{
+	uint64_t time = nezha_estimator_is_new(&path->estimator) ? PROBE_LONG : PROBE_TIME;
+
+	return path->probe_since && path->probe_left <= PROBE_MOST - PROBE_LEAST &&
+	       nezha_now() - path->probe_since > time;
+}
+
 /* Chooses what goes next; false if nothing does. */
 static bool start_next(struct nezha_path *path, bool *other)
 {
@@ -146,7 +157,7 @@ static bool start_next(struct nezha_path *path, bool *other)
 	if (path->probe_left) {
 		start_record(path, NEZHA_WIRE_PROBE, PROBE_PIECE);
 		path->probe_left -= PROBE_PIECE;
-		if (path->probe_left <= PROBE_MOST - PROBE_LEAST && nezha_now() > path->probe_until)
+		if (probed_enough(path))
 			path->probe_left = 0;
 		path->out.record.block = !path->probe_left;
 		return true;
@@ -331,7 +342,7 @@ void nezha_link_forget(struct nezha_link *link, struct nezha_team *team)
 void nezha_link_probe(struct nezha_path *path)
 {
 	path->probe_left = PROBE_MOST;
-	path->probe_until = nezha_now() + PROBE_TIME;
+	path->probe_since = nezha_now();
 	nezha_link_pump(path->link);
 }
 
@@ -341,7 +352,7 @@ void nezha_link_probe_again(struct nezha_path *path)
 	double most = PROBE_MOST / PROBE_PIECE;
 
 	path->probe_left = (uint32_t)(pieces < 2 ? 2 : pieces > most ? most : pieces) * PROBE_PIECE;
-	path->probe_until = UINT64_MAX;
+	path->probe_since = 0;
 	nezha_link_pump(path->link);
 }
 

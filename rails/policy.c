@@ -3,6 +3,8 @@
 
 #define ROOM_SECONDS 3e-3    /* ecf: how much a path may have before it, */
 #define ROOM_BLOCKS 2        /* but always so many blocks: one is sent while the next waits */
+#define UNSEEN_BYTES 16384    /* ecf: what may lie before a path's bytes that is already acknowledged: the packet that a
+                              * shaper has let go ahead of its time */
 #define LEAD_SECONDS 10e-3   /* static, share: how far a path may be ahead of one that is not ready */
 
 /* Seconds until path p has finished `bytes` more than it already has before it. */
@@ -56,7 +58,7 @@ static int pick_ecf(const struct nezha_path_view *paths, size_t count, const str
 	if (fair < 0)
 		return -1;
 	/* Would it be done, there and on its further hops, when all the rest of the call is? */
-	if (finish(&paths[fair], block->bytes) + block->after <=
+	if (finish(&paths[fair], block->bytes + UNSEEN_BYTES) + block->after <=
 	    (before + (double)(block->bytes + block->waiting)) / rates)
 		soonest = fair;
 	else if (!has_room(&paths[soonest], block->bytes))

@@ -83,9 +83,10 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 	out->time = 0;
 	out->written = path->written;
 	out->acked = info.tcpi_bytes_acked - path->base_acked;
+	out->sent = out->written - info.tcpi_notsent_bytes;
 	out->shut = info.tcpi_rwnd_limited;
 	/* That counter goes by the kernel's clock ticks; the window itself (Linux 6.2, else 0) tells at once. */
-	flying = out->written - out->acked - info.tcpi_notsent_bytes;
+	flying = out->sent - out->acked;
 	out->narrow = info.tcpi_snd_wnd && info.tcpi_notsent_bytes &&
 	              flying + 65536 > info.tcpi_snd_wnd;
 	out->rtt = info.tcpi_min_rtt;

@@ -18,21 +18,23 @@ struct path {
 	uint64_t now, looked;
 	uint64_t written, shut;
 	uint64_t look_every;          /* ns */
+	uint32_t rtt;                 /* us */
 	bool stalled;                 /* nothing passes */
 };
 
 static void begin(struct path *path, double rate, double seed)
 {
-	*path = (struct path){ .rate = rate, .now = NEZHA_SEC, .look_every = 200 * NEZHA_USEC, .tokens = 16384 };
+	*path = (struct path){ .rate = rate, .now = NEZHA_SEC, .look_every = 200 * NEZHA_USEC, .rtt = 100, .tokens = 16384 };
 	nezha_estimator_init(&path->estimator, seed);
 }
 
 static void look(struct path *path)
 {
-	double unacked = (double)path->written - path->acked;
+	double unacked = (double)path->written - path->acked, window = 65536;
 	struct nezha_path_sample sample = {
 		.time = path->now, .written = path->written, .acked = (uint64_t)path->acked,
-		.shut = path->shut, .rtt = 100, .in_flight = unacked > 0,
+		.sent = (uint64_t)(path->acked + fmin(unacked, window)), .shut = path->shut, .rtt = path->rtt,
+		.in_flight = unacked > 0,
 	};
 
 	path->looked = path->now;
@@ -228,6 +230,75 @@ static void test_restart_keeps_the_rate(void **state)
 	assert_near(&path, 0.15);
 }
 
+/* TCP's own window grows at first, and with it what the path delivers: the first estimate is new until it is steady. */
+static void test_rises_at_first(void **state)
+{
+	const double part[] = { 0.4, 0.42, 0.5, 0.6, 0.75, 0.9 };
+	struct path path;
+
+	(void)state;
+	begin(&path, 500 * MBIT, 10000 * MBIT);
+	for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+		path.rate = part[i] * 500 * MBIT;
+		stream(&path, (uint64_t)(path.rate * 12e-3));
+		assert_true(nezha_estimator_is_new(&path.estimator));
+	}
+	path.rate = 500 * MBIT;
+	stream(&path, (uint64_t)(path.rate * 60e-3));
+	assert_near(&path, 0.05);
+	assert_false(nezha_estimator_is_new(&path.estimator));
+}
+
+/* In a new estimate a slow window is taken for a disturbance, but only for so long. */
+static void test_slow_windows_of_a_new_estimate(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 500 * MBIT, 10000 * MBIT);
+	stream(&path, (uint64_t)(path.rate * 12e-3));
+	path.rate = 250 * MBIT;
+	stream(&path, (uint64_t)(path.rate * 12e-3));
+	path.rate = 500 * MBIT;
+	stream(&path, (uint64_t)(path.rate * 25e-3));
+	assert_near(&path, 0.05);
+	path.rate = 250 * MBIT;
+	stream(&path, (uint64_t)(path.rate * 200e-3));
+	assert_near(&path, 0.05);
+}
+
+/* With a seed that is far too high the path never seems to hold enough to be busy; but some of it is not even sent. */
+static void test_long_round_trip(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 500 * MBIT, 10000 * MBIT);
+	path.rtt = 200;
+	stream(&path, (uint64_t)(path.rate * 45e-3));
+	assert_true(path.estimator.measured > 2);
+	assert_near(&path, 0.05);
+}
+
+/* Never measured, it takes what was surely delivered for the rate, and wants to be probed. */
+static void test_bound_is_no_measurement(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 500 * MBIT, 10000 * MBIT);
+	path.look_every = NEZHA_SEC;
+	for (int i = 0; i < 2; i++) {
+		write_bytes(&path, 98304);
+		pass(&path, 2 * NEZHA_MSEC);
+		path.acked = (double)path.written;
+		look(&path);
+	}
+	assert_in_range((uint64_t)(path.estimator.rate / MBIT), 200, 500);
+	assert_true(path.estimator.doubt);
+	assert_int_equal(path.estimator.measured, 0);
+}
+
 /* Looks that come late and in lumps, as on a host with more ranks than cores. */
 static void test_lumpy_looks(void **state)
 {
@@ -254,6 +325,10 @@ int main(void)
 		cmocka_unit_test(test_deaf_to_a_stall),
 		cmocka_unit_test(test_deaf_to_a_shut_window),
 		cmocka_unit_test(test_restart_keeps_the_rate),
+		cmocka_unit_test(test_rises_at_first),
+		cmocka_unit_test(test_slow_windows_of_a_new_estimate),
+		cmocka_unit_test(test_long_round_trip),
+		cmocka_unit_test(test_bound_is_no_measurement),
 		cmocka_unit_test(test_lumpy_looks),
 	};
 

@@ -9,7 +9,7 @@
 /* The first bytes of a busy period say nothing of the rate: they pass in the burst that a token bucket or a
  * NIC's queue grants after a pause, or wait for slow start. */
 #define SKIP_BYTES 20480.0
-#define TAIL_BYTES 20480.0      /* what may be under way without any queue: a packet as the kernel builds them */
+#define TAIL_BYTES 36864.0      /* what may be under way without any queue: two packets as the kernel builds them */
 /* A window is so long that the bunching of acknowledgements (up to 1 ms on a busy host) matters little. */
 #define WINDOW_BYTES 196608.0
 #define WINDOW_TIME 8e-3        /* s, with WINDOW_BYTES ... */
@@ -29,7 +29,7 @@
 #define STILL_BYTES 65536.0     /* ... than four times that of the largest packet the kernel builds is a stall */
 #define PERIOD_BYTES 16384.0    /* a busy period is looked at if so much came after its first bytes */
 #define PERIOD_HIGH 1.1
-#define PERIOD_REPEATS 3
+#define PERIOD_REPEATS 2
 
 void nezha_estimator_init(struct nezha_estimator *estimator, double rate)
 {

@@ -44,6 +44,7 @@ struct nezha_path {
 	double nominal;                 /* bytes per second */
 	uint64_t measured;              /* the estimator's count when last looked at, */
 	uint64_t unmeasured, unprobed;  /* and bytes given to the link since it changed, and since a probe */
+	uint64_t doubted;               /* bytes given to the link since its estimator has a doubt */
 	int certain;                    /* probes since there was a doubt, up to a limit */
 	uint32_t lost;                  /* how often it went down */
 	bool connecting;                /* the service thread is at it */

@@ -18,7 +18,7 @@
 #define CONNECT_LIMIT (300 * NEZHA_MSEC)     /* a lost SYN is sent again by us, sooner than by the kernel */
 #define HANDSHAKE_LIMIT (2 * NEZHA_SEC)
 #define PAUSE_LEAST (20 * NEZHA_MSEC)
-#define PAUSE_MOST (200 * NEZHA_MSEC)
+#define PAUSE_MOST (80 * NEZHA_MSEC)
 #define NOTSENT_BYTES (128 << 10)            /* unsent bytes a socket takes on: enough to stay busy, few to lose */
 
 static struct nezha_contact *make(struct nezha_engine *engine, int rail, int fd, uint64_t limit)

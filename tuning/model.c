@@ -13,6 +13,9 @@
 #define MIX_TRIES 4             /* calls that a mix gets to keep what it promises */
 #define LOOKS 2                 /* times of the library that are learnt with a look at the rails (some 100 us), */
 #define LOOK_MOST 30            /* up to this class: the interfaces' counters have 32 bits */
+#define PAUSE_FIRST 16          /* where a note needs a call of the rails: calls after which a first decision for the
+                                 * library is looked at again, if the rails are not ... */
+#define NEAR 2                  /* ... that many times slower: the library's first calls may pass in a shaper's burst */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
@@ -172,6 +175,10 @@ static void plan_retry(const struct nezha_model *model, struct nezha_model_class
 	uint64_t dear = least && most > least ? PAUSE_FACTOR * (most - least) / least : 0;
 
 	class->pause = again && class->pause < PAUSE_MOST ? 2 * class->pause : again ? PAUSE_MOST : PAUSE_LEAST;
+	if (!again && k < NEZHA_PRICE_MIX_LEAST && class->best == NEZHA_ALG_NATIVE && most < NEAR * least) {
+		class->pause = PAUSE_FIRST;
+		dear = 0;
+	}
 	class->retry_at = class->calls + class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4);
 }
 

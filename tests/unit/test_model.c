@@ -108,6 +108,21 @@ static void test_lucky(void **state)
 	}
 }
 
+/* The library's first calls all were lucky, as in a shaper's burst: noticed after a few more, not after hundreds. */
+static void test_lucky_at_first(void **state)
+{
+	struct bed bed = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		call(&bed, 16 * K, 240000, 350000);
+	assert_int_equal(call(&bed, 16 * K, 650000, 350000), NEZHA_ALG_NATIVE);
+	for (int i = 0; i < 24; i++)
+		call(&bed, 16 * K, 650000, 350000);
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(call(&bed, 16 * K, 650000, 350000), NEZHA_ALG_RING);
+}
+
 /* Over 1,000 calls trying costs less than 2 %, however they compare. */
 static void test_budget(void **state)
 {
@@ -345,6 +360,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_calls), cmocka_unit_test(test_cold),   cmocka_unit_test(test_tie),
 		cmocka_unit_test(test_lucky),
+		cmocka_unit_test(test_lucky_at_first),
 		cmocka_unit_test(test_budget),      cmocka_unit_test(test_change), cmocka_unit_test(test_outlier),
 		cmocka_unit_test(test_far),         cmocka_unit_test(test_many_classes),
 		cmocka_unit_test(test_mix),         cmocka_unit_test(test_one_network), cmocka_unit_test(test_busy),

@@ -13,12 +13,26 @@
 #define MIX_TRIES 4             /* calls that a mix gets to keep what it promises */
 #define LOOKS 2                 /* times of the library that are learnt with a look at the rails (some 100 us), */
 #define LOOK_MOST 30            /* up to this class: the interfaces' counters have 32 bits */
-#define PAUSE_FIRST 16          /* where a note needs a call of the rails: calls after which a first decision for the
-                                 * library is looked at again, if the rails are not ... */
-#define NEAR 2                  /* ... that many times slower: the library's first calls may pass in a shaper's burst */
+#define PAUSE_FIRST 16          /* calls of a small class after which a first decision is looked at again, if the other way
+                                 * is not ... */
+#define COLD_CLASSES 17         /* classes (of less than 128 KiB) in which opening a connection weighs; */
+#define COLD 4                  /* a first call of the library that is so many times slower is believed */
+#define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
+                                 * a shaper's burst, and only calls of the rails bring news */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
+
+/* The library's first call of a very small class may have opened its connections: slower than the rails, but not far, it gets
+ * a second one. */
+static bool is_cold_library(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
+
+	return k < COLD_CLASSES && class->cost[NEZHA_ALG_NATIVE].count == 1 && rails && native > rails &&
+	       native < COLD * rails && nezha_price_far_slower(model, k) != NEZHA_ALG_NATIVE;
+}
 
 /* Whether there is enough for a decision: the rails' first call of a class may be cold, and is not held against them
  * unless they were far slower. */
@@ -29,6 +43,8 @@ static bool is_settled(const struct nezha_model *model, uint32_t k)
 
 	if (!class->cost[NEZHA_ALG_RING].tried && nezha_price_far_slower(model, k) == NEZHA_ALG_RING)
 		return native;
+	if (is_cold_library(model, k))
+		return false;
 	return native && rails && (class->cost[NEZHA_ALG_RING].count > 1 || rails > NEZHA_PRICE_FAR * native ||
 	                           nezha_price_is_cheaper(rails, native, TIE_PERCENT));
 }
@@ -86,7 +102,7 @@ static struct nezha_choice choose_early(const struct nezha_model *model, uint64_
 	const struct nezha_model_class *class = &model->classes[k];
 	enum nezha_algorithm slower = nezha_price_far_slower(model, k);
 
-	if (class->cost[NEZHA_ALG_NATIVE].tried)
+	if (class->cost[NEZHA_ALG_NATIVE].tried > is_cold_library(model, k))
 		return slower == NEZHA_ALG_RING && !class->cost[NEZHA_ALG_RING].count ? carrier(bytes, block)
 		       : choice_of(NEZHA_ALG_RING, bytes);
 	if ((slower == NEZHA_ALG_NATIVE && !is_due_after_all(model, k)) ||
@@ -175,7 +191,7 @@ static void plan_retry(const struct nezha_model *model, struct nezha_model_class
 	uint64_t dear = least && most > least ? PAUSE_FACTOR * (most - least) / least : 0;
 
 	class->pause = again && class->pause < PAUSE_MOST ? 2 * class->pause : again ? PAUSE_MOST : PAUSE_LEAST;
-	if (!again && k < NEZHA_PRICE_MIX_LEAST && class->best == NEZHA_ALG_NATIVE && most < NEAR * least) {
+	if (!again && k < NEZHA_PRICE_MIX_LEAST && most < NEAR * least) {
 		class->pause = PAUSE_FIRST;
 		dear = 0;
 	}

@@ -7,13 +7,6 @@
 #include "rails/policy.h"
 #include "rails/share.h"
 
-/* Bytes given to a link: so many without a path's rate being measured are followed by a probe, twice and then four times
- * as many by the next if there is no doubt in between; a doubt is, if so many have not settled it, for calls that are
- * large enough do so themselves; and so many at least lie between two probes. */
-#define PROBE_EVERY (16u << 20)
-#define PROBE_DOUBLINGS 2
-#define PROBE_DOUBTED (1u << 20)
-#define PROBE_PAUSE (4u << 20)
 #define HOP_SECONDS 50e-6               /* what a hop costs besides the bytes */
 
 /* What the policy takes for the path's rate, if it does not fix the path's part of the call. */
@@ -187,28 +180,16 @@ void nezha_deal_anew(struct nezha_link *link)
 		link->paths[r].share = 0;
 }
 
-/* A path that was not measured for long, or seems to be faster than estimated, is probed. */
-static void probe_unmeasured(struct nezha_link *link, uint64_t bytes)
+static void probe_again(struct nezha_link *link, uint64_t bytes)
 {
+	bool choice = nezha_link_paths_up(link) > 1;
+
 	for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
 		struct nezha_path *path = &link->paths[r];
-		bool doubt = path->estimator.doubt && path->doubted > PROBE_DOUBTED && path->unprobed > PROBE_PAUSE;
 
-		if (!path->estimator.doubt)
-			path->doubted = 0;
-		if (path->measured != path->estimator.measured)
-			path->unmeasured = 0;
-		path->measured = path->estimator.measured;
-		if (path->up && nezha_link_paths_up(link) > 1 &&
-		    (doubt || path->unmeasured > (uint64_t)PROBE_EVERY << path->certain)) {
-			path->unmeasured = path->unprobed = path->doubted = 0;
-			path->certain = doubt ? 0 : path->certain < PROBE_DOUBLINGS ? path->certain + 1 : PROBE_DOUBLINGS;
-			path->estimator.doubt = false;
+		if (nezha_probe_is_due(&path->probe, &path->estimator, path->up && choice))
 			nezha_link_probe_again(path);
-		}
-		path->unmeasured += bytes;
-		path->unprobed += bytes;
-		path->doubted += path->estimator.doubt ? bytes : 0;
+		nezha_probe_count(&path->probe, &path->estimator, bytes);
 	}
 }
 
@@ -238,5 +219,5 @@ void nezha_deal_expect(struct nezha_team *team, uint64_t bytes)
 	if (team->right->share)
 		share_out(team, bytes);
 	if (team->right->share || team->engine->config.policy == NEZHA_POLICY_ECF)
-		probe_unmeasured(team->right, bytes);
+		probe_again(team->right, bytes);
 }

@@ -6,6 +6,7 @@
 
 #include "rails/engine.h"
 #include "rails/estimator.h"
+#include "rails/probe.h"
 #include "rails/rail.h"
 #include "rails/wire.h"
 
@@ -42,10 +43,7 @@ struct nezha_path {
 	uint64_t stalled;               /* ns for which acked has not grown, as far as we watched */
 	struct nezha_estimator estimator;
 	double nominal;                 /* bytes per second */
-	uint64_t measured;              /* the estimator's count when last looked at, */
-	uint64_t unmeasured, unprobed;  /* and bytes given to the link since it changed, and since a probe */
-	uint64_t doubted;               /* bytes given to the link since its estimator has a doubt */
-	int certain;                    /* probes since there was a doubt, up to a limit */
+	struct nezha_probe probe;       /* when it is measured again */
 	uint32_t lost;                  /* how often it went down */
 	bool connecting;                /* the service thread is at it */
 	bool refused;                   /* the last attempt met a closed port */

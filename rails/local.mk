@@ -5,7 +5,7 @@ libnezha_core_la_SOURCES += \
 	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h \
 	rails/fingerprint.c rails/fingerprint.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/landing.c rails/landing.h rails/link.c rails/link.h \
-	rails/policy.c rails/policy.h rails/rail.h rails/recovery.c rails/service.c rails/service.h \
+	rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/service.c rails/service.h \
 	rails/share.c rails/share.h rails/tcp.c \
 	rails/team.c rails/team.h rails/traffic.c rails/wire.c rails/wire.h
 

@@ -48,6 +48,7 @@ tests_unit_test_tune_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_estimator
 unit_tests += tests/unit/test_hello
 unit_tests += tests/unit/test_policy
+unit_tests += tests/unit/test_probe
 unit_tests += tests/unit/test_share
 unit_tests += tests/conformance/test_conformance
 tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.c tests/conformance/world.c \

@@ -21,7 +21,7 @@ static const char builtin[] =
 "        {\"msg_size_max\": \"2M\", \"alg\": \"ring\", \"block\": \"24K\"},\n"
 "        {\"msg_size_max\": \"8M\", \"alg\": \"ring\", \"block\": \"64K\"},\n"
 "        {\"msg_size_max\": \"32M\", \"alg\": \"ring\", \"block\": \"128K\"},\n"
-"        {\"alg\": \"ring\", \"block\": \"384K\"}\n"
+"        {\"alg\": \"ring\", \"block\": \"512K\"}\n"
 "      ]}\n"
 "    ]\n"
 "  }\n"

@@ -100,7 +100,7 @@ static void classes_become_rules(void **state)
 	learn(&model, 20, 64 * M, 800000000, 300000000);       /* the rails' */
 	table = table_of(&model, &four);
 	assert_native_between(table, &four, M, 4 * M);
-	/* small; 8K; 12K; 24K below 1M; native; 64K; 128K; 384K: neighbours that decide alike are one */
+	/* small; 8K; 12K; 24K below 1M; native; 64K; 128K; 512K: neighbours that decide alike are one */
 	assert_int_equal(table->groups[0].rule_count, 8);
 	assert_int_equal(table->groups[0].measured, 4);
 	text = nezha_table_print(table);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * When a path is probed again. */
+#include "tests/unit/unit.h"
+
+#include "rails/probe.h"
+
+#define M (1u << 20)
+
+/* Gives the link calls of `bytes` until a probe is due, but no more than `most` bytes.  Returns the bytes. */
+static uint64_t until_due(struct nezha_probe *probe, struct nezha_estimator *estimator, uint64_t bytes, uint64_t most)
+{
+	uint64_t given = 0;
+
+	while (!nezha_probe_is_due(probe, estimator, true) && given < most) {
+		nezha_probe_count(probe, estimator, bytes);
+		given += bytes;
+	}
+	return given;
+}
+
+static void test_rarer_while_certain(void **state)
+{
+	struct nezha_estimator estimator;
+	struct nezha_probe probe = { 0 };
+
+	(void)state;
+	nezha_estimator_init(&estimator, 1e6);
+	assert_int_equal(until_due(&probe, &estimator, M, 1000 * M), 17 * M);
+	assert_int_equal(until_due(&probe, &estimator, M, 1000 * M), 33 * M);
+	assert_int_equal(until_due(&probe, &estimator, M, 1000 * M), 65 * M);
+	assert_int_equal(until_due(&probe, &estimator, M, 1000 * M), 65 * M);
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M, 1000 * M), 5 * M);
+	assert_int_equal(until_due(&probe, &estimator, M, 1000 * M), 17 * M);
+}
+
+static void test_what_is_measured_needs_none(void **state)
+{
+	struct nezha_estimator estimator;
+	struct nezha_probe probe = { 0 };
+
+	(void)state;
+	nezha_estimator_init(&estimator, 1e6);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(until_due(&probe, &estimator, M, 4 * M), 4 * M);
+		estimator.measured++;
+	}
+}
+
+/* A doubt that a call settles by itself is none; one that stays is settled by a probe, but not by one after the other. */
+static void test_doubts(void **state)
+{
+	struct nezha_estimator estimator;
+	struct nezha_probe probe = { 0 };
+
+	(void)state;
+	nezha_estimator_init(&estimator, 1e6);
+	nezha_probe_count(&probe, &estimator, 8 * M);
+	for (int i = 0; i < 4; i++) {
+		estimator.doubt = true;
+		assert_int_equal(until_due(&probe, &estimator, M / 2, M / 2), M / 2);
+		estimator.doubt = false;
+		assert_false(nezha_probe_is_due(&probe, &estimator, true));
+	}
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M / 2, 100 * M), 3 * M / 2);
+	assert_false(estimator.doubt);
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M / 2, 100 * M), 9 * M / 2);
+}
+
+/* While the path is down, or the only one, nothing is forgotten. */
+static void test_waits_until_able(void **state)
+{
+	struct nezha_estimator estimator;
+	struct nezha_probe probe = { 0 };
+
+	(void)state;
+	nezha_estimator_init(&estimator, 1e6);
+	nezha_probe_count(&probe, &estimator, 17 * M);
+	assert_false(nezha_probe_is_due(&probe, &estimator, false));
+	assert_true(nezha_probe_is_due(&probe, &estimator, true));
+	assert_false(nezha_probe_is_due(&probe, &estimator, true));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rarer_while_certain),
+		cmocka_unit_test(test_what_is_measured_needs_none),
+		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_waits_until_able),
+	};
+
+	return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
+}

@@ -9,7 +9,7 @@
  * - Deaf to intervals in which the receiver's window was shut, to stalls, and to the first bytes of a busy period (a
  *   shaper's or NIC's burst, slow start).
  * - A path that is never backlogged for long cannot be measured; but what it delivers in a busy period is a lower
- *   bound.  Two in a row above the estimate raise it, and leave a doubt, which the link settles by a probe (deal.c); a
+ *   bound.  Two in a row above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a
  *   path that was not measured for long is probed, too.  So there is no absorbing state.
  * - The longer the estimate stands, the less one window moves it; a window far off is put aside, and only a second
  *   one on the same side makes a step of it. */

@@ -150,7 +150,7 @@ void nezha_tune_blocks(const struct nezha_table *builtin, uint64_t bytes, struct
 		block /= 2;
 	out->count = 0;
 	add_block(out, block, bytes);
-	add_block(out, block / 2, bytes);
+	add_block(out, block / 2 / NEZHA_BLOCK_MIN * NEZHA_BLOCK_MIN, bytes);
 	add_block(out, 2 * (uint64_t)block, bytes);
 }
 

@@ -91,7 +91,8 @@ static void ladders_of_blocks(void **state)
 		{ 4096, 1, { 4096 } },
 		{ 8 * K, 2, { 8 * K, 4 * K } },
 		{ 64 * K, 3, { 8 * K, 4 * K, 16 * K } },
-		{ M, 3, { 32 * K, 16 * K, 64 * K } },
+		{ 256 * K, 3, { 12 * K, 4 * K, 24 * K } },
+		{ M, 3, { 24 * K, 12 * K, 48 * K } },
 		{ 64 * M, 3, { 512 * K, 256 * K, M } },
 	};
 	struct nezha_table *builtin;
@@ -176,14 +177,14 @@ static void makes_commands(void **state)
 	join(command, text, sizeof text);
 	assert_string_equal(text, "mpirun|--hostfile|my hosts|-n|4|-x|LD_PRELOAD=/lib/other.so:/l/libnezha_pmpi.so|-x|"
 	                          "NEZHA_RAILS=tcp:e0,tcp:e1|-x|NEZHA_POLICY=|/w/worker|2.5|65536:8192,4096,16384|"
-	                          "1048576:32768,16384,65536|");
+	                          "1048576:24576,12288,49152|");
 	free(command);
 	job.mpi = NEZHA_TUNE_MPICH;
 	command = nezha_tune_command(&job, environment);
 	join(command, text, sizeof text);
 	assert_string_equal(text, "mpirun|--hostfile|my hosts|-n|4|-genv|LD_PRELOAD|/lib/other.so:/l/libnezha_pmpi.so|"
 	                          "-genv|NEZHA_RAILS|tcp:e0,tcp:e1|-genv|NEZHA_POLICY||/w/worker|2.5|"
-	                          "65536:8192,4096,16384|1048576:32768,16384,65536|");
+	                          "65536:8192,4096,16384|1048576:24576,12288,49152|");
 	free(command);
 	command = nezha_tune_command(&job, again);
 	join(command, text, sizeof text);

@@ -47,10 +47,11 @@ static void forget_in_child(void)
 	nezha_context.engine = NULL;
 }
 
-/* The message is out; the others, who have none, leave it the time to be read. */
+/* A launcher that is told of the abort may end before it has passed on what the process wrote: so the rank with the message
+ * waits a moment, and the others, who have none, leave it to that one. */
 static void give_up(bool told)
 {
-	struct timespec pause = { .tv_sec = told ? 0 : 5 };
+	struct timespec pause = { .tv_sec = told ? 0 : 5, .tv_nsec = told ? 200000000 : 0 };
 
 	nanosleep(&pause, NULL);
 	PMPI_Abort(MPI_COMM_WORLD, 1);

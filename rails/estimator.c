@@ -116,10 +116,8 @@ static void window_closed(struct nezha_estimator *e)
 static bool window_full(const struct nezha_estimator *e)
 {
 	if (nezha_estimator_is_new(e))
-		return e->run_time >= OPENING_WINDOW && e->run_bytes > 0;
-	if (e->run_time >= WINDOW_SLOW)
-		return e->run_bytes > 0;
-	return e->run_time >= WINDOW_TIME && e->run_bytes >= WINDOW_BYTES;
+		return e->run_time >= OPENING_WINDOW;
+	return e->run_time >= WINDOW_SLOW || (e->run_time >= WINDOW_TIME && e->run_bytes >= WINDOW_BYTES);
 }
 
 static void run_over(struct nezha_estimator *e)

@@ -299,6 +299,31 @@ static void test_bound_is_no_measurement(void **state)
 	assert_int_equal(path.estimator.measured, 0);
 }
 
+/* Packets of 16 KiB at 100 Mbit, in calls so short that only a few of them pass: windows end at acknowledgements. */
+static void test_large_packets_of_a_slow_path(void **state)
+{
+	const uint64_t packet = 16384, every = (uint64_t)(16384 / (100 * MBIT) * NEZHA_SEC);
+	struct nezha_estimator estimator;
+	struct nezha_path_sample sample = { .time = NEZHA_SEC, .rtt = 10 };
+
+	(void)state;
+	nezha_estimator_init(&estimator, 100 * MBIT);
+	for (int call = 0; call < 200; call++) {
+		uint64_t begin = sample.time, acked = sample.acked;
+
+		nezha_estimator_sample(&estimator, &sample);
+		sample.written += 10 * packet;
+		while (sample.acked < sample.written) {
+			sample.time += 200 * NEZHA_USEC;
+			sample.acked = acked + (sample.time - begin) / every * packet;
+			sample.sent = sample.written;
+			nezha_estimator_sample(&estimator, &sample);
+		}
+		sample.time += 3 * NEZHA_MSEC;
+	}
+	assert_in_range((uint64_t)(estimator.rate / MBIT), 93, 107);
+}
+
 /* Looks that come late and in lumps, as on a host with more ranks than cores. */
 static void test_lumpy_looks(void **state)
 {
@@ -329,6 +354,7 @@ int main(void)
 		cmocka_unit_test(test_slow_windows_of_a_new_estimate),
 		cmocka_unit_test(test_long_round_trip),
 		cmocka_unit_test(test_bound_is_no_measurement),
+		cmocka_unit_test(test_large_packets_of_a_slow_path),
 		cmocka_unit_test(test_lumpy_looks),
 	};
 

@@ -108,7 +108,8 @@ static void test_lucky(void **state)
 		memset(bed.calls, 0, sizeof bed.calls);
 		for (int k = 0; k < 40; k++)
 			call(&bed, sizes[i], 19000000, 10000000);
-		assert_true(bed.calls[NEZHA_ALG_RING] >= 38);
+		/* a small class is looked at again after 16 calls */
+		assert_true(bed.calls[NEZHA_ALG_RING] >= (sizes[i] < M ? 38 : 40));
 	}
 }
 

@@ -160,6 +160,20 @@ static void test_names(void **state)
 	assert_string_equal(nezha_policy_name(NEZHA_POLICY_SHARE), "share");
 }
 
+/* At the end a slow path takes a block only if a packet that a shaper let go ahead of its time may lie before it, too. */
+static void test_leaves_room_for_a_packet(void **state)
+{
+	const struct nezha_path_view view[] = {
+		{ .up = true, .ready = true, .rate = 800 * MBIT, .in_flight = 65536 },
+		{ .up = true, .ready = true, .rate = 200 * MBIT },
+	};
+
+	(void)state;
+	/* 64 KiB end there after 2.62 ms, with the packet after 3.28; all that is left at 1,000 Mbit after 2.78 and 3.30 */
+	assert_int_equal(pick(NEZHA_POLICY_ECF, view, 2, 216000, 0), 0);
+	assert_int_equal(pick(NEZHA_POLICY_ECF, view, 2, 282000, 0), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +185,7 @@ int main(void)
 		cmocka_unit_test(test_a_wrong_rate_keeps_a_path_busy),
 		cmocka_unit_test(test_never_a_path_that_is_down),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_leaves_room_for_a_packet),
 	};
 
 	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

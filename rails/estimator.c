@@ -2,6 +2,7 @@
 #include "rails/estimator.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rails/clock.h"
@@ -16,15 +17,15 @@
 #define WINDOW_SLOW 16e-3       /* ... or, on a slow path, so long in any case */
 #define OPENING_WINDOW 10e-3    /* a new estimate begins with longer ones, and is new for ... */
 #define OPENING_TIME 35e-3
-#define OPENING_MOST 0.15       /* ... the first one of a path until it no longer rises, but not longer than this */
-#define FLAT_WINDOWS 3          /* it no longer rises when so many windows in a row do not raise it */
-#define RISE 0.05               /* a window that much above a new estimate raises it, */
-#define DIP 0.15                /* one that much below it was disturbed */
+#define OPENING_MOST 0.15       /* ... until it no longer rises, but not longer than this */
+#define LATEST 3                /* it rises if the median of its latest windows ... */
+#define RISE 0.05               /* ... is so much above that of those before */
 #define RUN_BYTES 65536.0       /* a run that ends early counts from here */
 #define RUN_TIME 3e-3
-#define WEIGHT_MOST 60e-3       /* s: the memory of the average */
+#define WEIGHT_MOST 100e-3      /* s: the memory of the average */
 #define WEIGHT_LEAST 1e-3
-#define FAR 0.25                /* a window further off than this must be confirmed */
+#define FAR 0.25                /* a window further off than this must be confirmed ... */
+#define ODD_TIME 16e-3          /* s: ... by others on the same side, all together so long */
 #define STILL_TIME 5e-3         /* s: a longer silence ... */
 #define STILL_BYTES 65536.0     /* ... than four times that of the largest packet the kernel builds is a stall */
 #define PERIOD_BYTES 16384.0    /* a busy period is looked at if so much came after its first bytes */
@@ -48,7 +49,7 @@ void nezha_estimator_restart(struct nezha_estimator *estimator)
 
 static void confirm(struct nezha_estimator *e)
 {
-	e->odd = 0;
+	e->odd_bytes = e->odd_time = 0;
 	e->highs = 0;
 	e->doubt = false;
 	e->measured++;
@@ -57,59 +58,79 @@ static void confirm(struct nezha_estimator *e)
 /* A new estimate, from a window. */
 static void step(struct nezha_estimator *e, double rate, double time)
 {
-	e->flat = e->weight > 0 ? FLAT_WINDOWS : 0;
-	e->rate = e->window = rate;
-	e->before = 0;
+	e->rate = rate;
 	e->weight = time;
+	e->windows = 0;
 	confirm(e);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(const double *values, int count)
+{
+	double sorted[NEZHA_ESTIMATOR_WINDOWS];
+
+	memcpy(sorted, values, (size_t)count * sizeof *sorted);
+	qsort(sorted, (size_t)count, sizeof *sorted, compare);
+	return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+static bool is_rising(const struct nezha_estimator *e)
+{
+	return e->windows < NEZHA_ESTIMATOR_WINDOWS ||
+	       median(e->window + NEZHA_ESTIMATOR_WINDOWS - LATEST, LATEST) > median(e->window, LATEST) * (1 + RISE);
 }
 
 bool nezha_estimator_is_new(const struct nezha_estimator *e)
 {
-	return e->weight < OPENING_TIME || (e->flat < FLAT_WINDOWS && e->weight < OPENING_MOST);
+	return e->weight < OPENING_TIME || (e->windows > 0 && e->weight < OPENING_MOST && is_rising(e));
 }
 
-static double middle(double a, double b, double c)
-{
-	return fmax(fmin(a, b), fmin(fmax(a, b), c));
-}
-
-/* A window of a new estimate.  What counts is the middle one of the last three, since the acknowledgements of one may come in
- * the next.  A faster one begins the estimate anew, because TCP's own window grows at first; those as fast are averaged; in
- * those that are slower something disturbed. */
+/* A window of a new estimate. */
 static void begin(struct nezha_estimator *e, double rate, double time)
 {
-	double now = e->before > 0 ? middle(rate, e->window, e->before) : fmin(rate, e->window);
-
-	e->before = e->window;
-	e->window = rate;
-	if (now > e->rate * (1 + RISE)) {
-		e->rate = now;
-		e->flat = 0;
-	} else if (now > e->rate * (1 - DIP)) {
-		e->flat++;
-		e->rate += (now - e->rate) / (e->flat + 1);
-	}
+	if (e->windows == NEZHA_ESTIMATOR_WINDOWS)
+		memmove(e->window, e->window + 1, --e->windows * sizeof *e->window);
+	e->window[e->windows++] = rate;
+	e->rate = median(e->window, e->windows);
 	e->weight += time;
 	confirm(e);
+}
+
+/* A window that is far off an old estimate.  Of several in a row on the same side, long enough together, the mean is the new
+ * one. */
+static void set_aside(struct nezha_estimator *e, double bytes, double time)
+{
+	bool above = bytes > e->rate * time;
+
+	if (above != (e->odd_bytes > e->rate * e->odd_time))
+		e->odd_bytes = e->odd_time = 0;
+	e->odd_bytes += bytes;
+	e->odd_time += time;
+	if (e->odd_time == time || e->odd_time < ODD_TIME)
+		return;
+	step(e, e->odd_bytes / e->odd_time, e->odd_time);
+	/* A path that is believed to be slower gets less, perhaps too little to show that this was wrong. */
+	e->doubt = !above;
 }
 
 static void window_closed(struct nezha_estimator *e)
 {
 	double rate = e->run_bytes / e->run_time, time = e->run_time;
 
-	if (e->weight == 0) {
-		step(e, rate, time);
-	} else if (nezha_estimator_is_new(e) && e->window > 0) {
+	if (e->weight == 0 || (nezha_estimator_is_new(e) && e->windows > 0)) {
 		begin(e, rate, time);
 	} else if (fabs(rate / e->rate - 1) < FAR) {
 		e->rate += time / (e->weight + time) * (rate - e->rate);
 		e->weight = fmin(e->weight + time, WEIGHT_MOST);
 		confirm(e);
-	} else if (e->odd > 0 && (e->odd > e->rate) == (rate > e->rate)) {
-		step(e, rate, time);
 	} else {
-		e->odd = rate;
+		set_aside(e, e->run_bytes, time);
 	}
 }
 
@@ -149,22 +170,27 @@ static void busy_period_over(struct nezha_estimator *e, const struct nezha_path_
 			return;
 		e->rate = e->low;
 		e->weight = WEIGHT_LEAST;
-		e->window = 0;
+		e->windows = 0;
 		e->highs = 0;
 		e->doubt = true;
 	}
 }
 
+static bool is_undisturbed(const struct nezha_path_sample *from, const struct nezha_path_sample *to)
+{
+	return to->shut == from->shut && !from->narrow && !to->narrow && !from->recovering && !to->recovering;
+}
+
 /* The bottleneck was busy all the time if, at the end, some of what was already written at the beginning is not even sent, or
- * more of it unacknowledged than the empty path holds.  Else it may have waited for us, and the interval says nothing. */
+ * more of it unacknowledged than the empty path holds, or a path of the believed rate would not have sent it all.  Else
+ * it may have waited for us, and the interval says nothing. */
 static bool counts(const struct nezha_estimator *e, const struct nezha_path_sample *from,
                    const struct nezha_path_sample *to)
 {
 	double holds = e->rate * to->rtt * 1e-6 + TAIL_BYTES;
-	bool backlog = (double)to->acked + holds < (double)from->written || to->sent < from->written;
+	bool backlog = (double)to->acked + holds < (double)from->written || to->sent < from->written || e->backlog > 0;
 
-	return backlog && to->shut == from->shut && !from->narrow && !to->narrow && !from->recovering &&
-	       !to->recovering && (double)(from->acked - e->busy_acked) >= SKIP_BYTES;
+	return backlog && is_undisturbed(from, to) && (double)(from->acked - e->busy_acked) >= SKIP_BYTES;
 }
 
 /* Of the time in which nothing is acknowledged, what a healthy path needs for its largest piece; the rest is a stall,
@@ -178,10 +204,37 @@ static double without_stall(struct nezha_estimator *e, double bytes, double time
 	return counted;
 }
 
+static void add_to_run(struct nezha_estimator *e, double bytes)
+{
+	if (e->running) {
+		e->run_time += e->silence;
+		e->run_bytes += bytes;
+	}
+	e->running = true;
+	e->silence = 0;
+}
+
+/* The interval between two samples, of which the first one was not idle. */
+static void interval(struct nezha_estimator *e, const struct nezha_path_sample *from, const struct nezha_path_sample *to)
+{
+	double bytes = (double)(to->acked - from->acked);
+	bool busy = counts(e, from, to);
+
+	e->silence += without_stall(e, bytes, (double)(to->time - from->time) / NEZHA_SEC);
+	/* What makes a path look idle is often that late acknowledgements come all at once: without them runs would be slow. */
+	if (bytes > 0 && (busy || (e->running && to->acked != to->written && is_undisturbed(from, to))))
+		add_to_run(e, bytes);
+	if (!busy) {
+		run_over(e);
+	} else if (window_full(e)) {
+		window_closed(e);
+		e->run_bytes = e->run_time = 0;
+	}
+}
+
 void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_sample *s)
 {
 	const struct nezha_path_sample last = e->last;
-	double bytes;
 
 	e->last = *s;
 	if (!e->valid) {
@@ -195,25 +248,11 @@ void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_s
 		e->busy_since = last.time;
 		e->busy_acked = last.acked;
 		e->still = 0;
+		e->backlog = -SKIP_BYTES;
 	}
+	e->backlog = fmax(-SKIP_BYTES, e->backlog - e->rate * (double)(s->time - last.time) / NEZHA_SEC);
 	if (s->acked == s->written)
 		busy_period_over(e, s);
-	if (!counts(e, &last, s)) {
-		run_over(e);
-		return;
-	}
-	bytes = (double)(s->acked - last.acked);
-	e->silence += without_stall(e, bytes, (double)(s->time - last.time) / NEZHA_SEC);
-	if (bytes == 0)
-		return;
-	if (e->running) {
-		e->run_time += e->silence;
-		e->run_bytes += bytes;
-	}
-	e->running = true;
-	e->silence = 0;
-	if (window_full(e)) {
-		window_closed(e);
-		e->run_bytes = e->run_time = 0;
-	}
+	interval(e, &last, s);
+	e->backlog += (double)(s->written - last.written);
 }

@@ -46,6 +46,7 @@ tests_unit_test_tune_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
 
 # the engine:
 unit_tests += tests/unit/test_estimator
+unit_tests += tests/unit/test_recorded
 unit_tests += tests/unit/test_hello
 unit_tests += tests/unit/test_policy
 unit_tests += tests/unit/test_probe
@@ -59,6 +60,8 @@ check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
 EXTRA_DIST += tests/unit/parse.h tests/unit/unit.h
+EXTRA_DIST += tests/unit/recorded/high-first-window.samples tests/unit/recorded/late-acknowledgements.samples
+EXTRA_DIST += tests/unit/recorded/slow-first-windows.samples
 
 # The unit tests and the replayed fuzz corpora alone, without building more: what a sanitizer build runs.
 quick_tests = $(fuzz_replays)

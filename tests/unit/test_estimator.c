@@ -118,6 +118,40 @@ static void test_steps_while_busy(void **state)
 	}
 }
 
+/* What is believed to be slower gets less to carry, perhaps too little to be measured: it is doubted until a further window
+ * says the same. */
+static void test_doubts_a_fall(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 450 * MBIT, 450 * MBIT);
+	stream(&path, 4 << 20);
+	assert_false(path.estimator.doubt);
+	path.rate = 225 * MBIT;
+	stream(&path, (uint64_t)(path.rate * 19e-3));
+	assert_near(&path, 0.1);
+	assert_true(path.estimator.doubt);
+	stream(&path, (uint64_t)(path.rate * 22e-3));
+	assert_false(path.estimator.doubt);
+}
+
+/* A single window that is far off, or several that are short, say nothing yet. */
+static void test_short_dips(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 450 * MBIT, 450 * MBIT);
+	stream(&path, 4 << 20);
+	for (int i = 0; i < 2; i++) {
+		path.rate = 225 * MBIT;
+		stream(&path, (uint64_t)(path.rate * 6e-3));
+		path.rate = 450 * MBIT;
+		assert_near(&path, 0.05);
+	}
+}
+
 /* The rail became nine times faster, but its share keeps it starved, with bursts of 96 KiB only: that raises a doubt,
  * and the probe that the link then sends settles it. */
 static void test_doubts_when_starved(void **state)
@@ -249,7 +283,7 @@ static void test_rises_at_first(void **state)
 	assert_false(nezha_estimator_is_new(&path.estimator));
 }
 
-/* In a new estimate a slow window is taken for a disturbance, but only for so long. */
+/* In a new estimate a slow window is taken for a disturbance, most of them slow are not. */
 static void test_slow_windows_of_a_new_estimate(void **state)
 {
 	struct path path;
@@ -344,6 +378,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seed_is_corrected),
 		cmocka_unit_test(test_steps_while_busy),
+		cmocka_unit_test(test_doubts_a_fall),
+		cmocka_unit_test(test_short_dips),
 		cmocka_unit_test(test_doubts_when_starved),
 		cmocka_unit_test(test_late_acknowledgements),
 		cmocka_unit_test(test_deaf_to_bursts_and_starvation),

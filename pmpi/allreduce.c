@@ -12,7 +12,7 @@
 #include "pmpi/helper.h"
 #include "pmpi/patience.h"
 #include "pmpi/team.h"
-#include "rails/team.h"
+#include "rails/hierarchy.h"
 #include "tuning/model.h"
 #include "tuning/log.h"
 #include "tuning/report.h"
@@ -137,9 +137,9 @@ static int make_plan(struct call *call)
 	nezha_plan_make(nezha_context.job.table, &comm->scale, call->bytes, &call->plan);
 	if (call->plan.alg == NEZHA_ALG_NATIVE)
 		return MPI_SUCCESS;
-	if (!comm->team)
+	if (!nezha_comm_is_open(comm))
 		error = nezha_team_open(call->handle, comm);
-	if (comm->team)
+	if (nezha_comm_is_open(comm))
 		use_model(call);
 	else
 		call->plan = (struct nezha_plan){ .alg = NEZHA_ALG_NATIVE, .reason = comm->reason };
@@ -149,16 +149,25 @@ static int make_plan(struct call *call)
 /* The rails that the plan is restricted to, as nezha_allreduce wants them. */
 static uint32_t rails_of(const struct call *call)
 {
-	uint32_t rails = call->plan.rails ? nezha_team_rails_named(call->comm->team, call->plan.rails) : 0;
+	const struct nezha_team *ring = nezha_comm_ring(call->comm);
+	uint32_t rails = ring && call->plan.rails ? nezha_team_rails_named(ring, call->plan.rails) : 0;
 	char names[NEZHA_RAIL_SET_TEXT];
 
-	if (call->plan.rails && !rails && nezha_context.job.rank == 0 &&
+	if (ring && call->plan.rails && !rails && nezha_context.job.rank == 0 &&
 	    !atomic_exchange(&nezha_context.unnamed, true)) {
 		nezha_rail_set_print(call->plan.rails, ',', names, sizeof(names));
 		nezha_warn("a rule names %s, which no rail of the communicator is in: all its rails are used "
 		           "(nezha-info lists a host's rails)", names);
 	}
 	return rails;
+}
+
+static int reduce(const struct nezha_comm *comm, const void *sendbuf, void *recvbuf, uint64_t count,
+                  enum nezha_type type, enum nezha_op op, const struct nezha_way *way)
+{
+	if (comm->hierarchy)
+		return nezha_hierarchy_allreduce(comm->hierarchy, sendbuf, recvbuf, count, type, op, way);
+	return nezha_allreduce(comm->team, sendbuf, recvbuf, count, type, op, way);
 }
 
 /* The rails' part: all but the first plan.native bytes.  A NEZHA_ status. */
@@ -173,8 +182,8 @@ static int reduce_over_rails(struct call *call)
 		.rails = rails_of(call),
 		.note = noted ? note : NULL,
 	};
-	int status = nezha_allreduce(call->comm->team, sendbuf + first, (char *)call->recvbuf + first,
-	                             (call->bytes - first) / nezha_type_size(call->type), call->type, call->op, &way);
+	int status = reduce(call->comm, sendbuf + first, (char *)call->recvbuf + first,
+	                    (call->bytes - first) / nezha_type_size(call->type), call->type, call->op, &way);
 
 	if (noted && status == NEZHA_OK)
 		nezha_model_learn(call->model, note);
@@ -268,6 +277,12 @@ static int run_planned(struct call *call)
 	}
 }
 
+static uint64_t last_bytes(const struct nezha_comm *comm, size_t rail)
+{
+	return comm->hierarchy ? nezha_hierarchy_last_bytes(comm->hierarchy, rail)
+	       : nezha_team_last_bytes(comm->team, rail);
+}
+
 static void tell_report(const struct call *call, uint64_t ns)
 {
 	struct nezha_report_call told = {
@@ -281,7 +296,7 @@ static void tell_report(const struct call *call, uint64_t ns)
 
 	if (told.alg != NEZHA_ALG_NATIVE)
 		for (size_t i = 0; i < NEZHA_REPORT_RAILS; i++)
-			rails[i] = nezha_team_last_bytes(call->comm->team, i);
+			rails[i] = last_bytes(call->comm, i);
 	told.rail_bytes = rails;
 	nezha_report_count(nezha_context.report, where, &told);
 }

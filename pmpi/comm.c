@@ -8,16 +8,28 @@
 #include "pmpi/helper.h"
 #include "pmpi/learned.h"
 #include "pmpi/scale.h"
-#include "rails/team.h"
+#include "rails/hierarchy.h"
 #include "tuning/report.h"
 #include "tuning/status.h"
 
-void nezha_comm_retire(struct nezha_comm *comm, enum nezha_reason reason)
+struct nezha_team *nezha_comm_ring(const struct nezha_comm *comm)
+{
+	return comm->hierarchy ? nezha_hierarchy_ring(comm->hierarchy) : comm->team;
+}
+
+static void close_rails(struct nezha_comm *comm)
 {
 	nezha_helper_destroy(comm->helper);
 	comm->helper = NULL;
+	nezha_hierarchy_destroy(comm->hierarchy);
+	comm->hierarchy = NULL;
 	nezha_team_destroy(comm->team);
 	comm->team = NULL;
+}
+
+void nezha_comm_retire(struct nezha_comm *comm, enum nezha_reason reason)
+{
+	close_rails(comm);
 	comm->reason = reason;
 }
 
@@ -26,7 +38,7 @@ void nezha_comm_enable(struct nezha_comm *comm, bool enable)
 	comm->refused = !enable;
 	if (enable && comm->reason == NEZHA_REASON_DISABLED)
 		comm->reason = NEZHA_REASON_RULE;
-	else if (!enable && comm->team)
+	else if (!enable && nezha_comm_is_open(comm))
 		nezha_comm_retire(comm, NEZHA_REASON_DISABLED);
 }
 
@@ -40,8 +52,7 @@ static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
 	LIST_REMOVE(comm, entry);
 	nezha_learned_take(comm);
 	pthread_mutex_unlock(&nezha_context.lock);
-	nezha_helper_destroy(comm->helper);
-	nezha_team_destroy(comm->team);
+	close_rails(comm);
 	nezha_report_close(nezha_context.report, comm->report);
 	free(comm->model);
 	free(comm);

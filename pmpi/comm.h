@@ -12,6 +12,7 @@
 #include "tuning/plan.h"
 
 struct nezha_helper;
+struct nezha_hierarchy;
 struct nezha_model;
 struct nezha_report_comm;
 struct nezha_team;
@@ -21,7 +22,8 @@ struct nezha_comm {
 	struct nezha_scale scale;
 	enum nezha_reason reason;             /* RULE: the table decides; else why all calls are native */
 	bool refused;                         /* the info key nezha_enable says no */
-	struct nezha_team *team;              /* NULL: not opened */
+	struct nezha_team *team;              /* owned; of one rank a node.  NULL: not opened, or: */
+	struct nezha_hierarchy *hierarchy;    /* owned; of several ranks on a node */
 	struct nezha_model *model;            /* owned; NULL: the table decides alone */
 	struct nezha_helper *helper;          /* owned; NULL: no call needed it yet */
 	struct nezha_report_comm *report;     /* NULL: no report */
@@ -34,6 +36,15 @@ int nezha_comm_begin(void);
 /* The state of `comm`, made if there is none yet.  Local.  The handle need not be valid, only not
  * MPI_COMM_NULL: then MPI's own error handling has run and its error code is returned. */
 int nezha_comm_find(MPI_Comm comm, struct nezha_comm **out);
+
+/* Whether its rails are open; on all ranks alike. */
+static inline bool nezha_comm_is_open(const struct nezha_comm *comm)
+{
+	return comm->team || comm->hierarchy;
+}
+
+/* The team that takes this rank's bytes over the rails; NULL: none does, other ranks of its node do.  It is open. */
+struct nezha_team *nezha_comm_ring(const struct nezha_comm *comm);
 
 /* From now on all calls go native, on all ranks alike, for this reason. */
 void nezha_comm_retire(struct nezha_comm *comm, enum nezha_reason reason);

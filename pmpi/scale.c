@@ -2,6 +2,7 @@
 #include "pmpi/scale.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "pmpi/context.h"
 #include "tuning/status.h"
@@ -20,42 +21,71 @@ static void translate(MPI_Comm comm, int size, int *own, int *process)
 	PMPI_Group_free(&world);
 }
 
-/* `members` has a zero for each node of the job. */
-static int count(const int *process, int size, int *members, struct nezha_scale *out)
+/* Renumbers the job's nodes by those that the processes are on; `number` has a -1 for each node of the job. */
+static int renumber(const int *process, int size, int *number, int *node)
 {
-	int nodes = 0, ppn = 0;
+	int nodes = 0;
 
 	for (int i = 0; i < size; i++) {
 		int *here;
 
 		if (process[i] < 0 || process[i] >= nezha_context.job.ranks)
 			return NEZHA_ERR_UNSUPPORTED;
-		here = &members[nezha_context.job.node[process[i]]];
-		if (++*here == 1)
+		here = &number[nezha_context.job.node[process[i]]];
+		if (*here < 0)
+			*here = nodes++;
+		node[i] = *here;
+	}
+	return NEZHA_OK;
+}
+
+int nezha_scale_nodes(MPI_Comm comm, int size, int *node)
+{
+	int *own = malloc((size_t)size * sizeof(*own)), *process = malloc((size_t)size * sizeof(*process));
+	int *number = malloc((size_t)nezha_context.job.scale.nodes * sizeof(*number));
+	int status = NEZHA_ERR_NOMEM;
+
+	if (own && process && number) {
+		memset(number, 0xff, (size_t)nezha_context.job.scale.nodes * sizeof(*number));
+		translate(comm, size, own, process);
+		status = renumber(process, size, number, node);
+	}
+	free(number);
+	free(process);
+	free(own);
+	return status;
+}
+
+/* `members` has a zero for each rank. */
+static void count(const int *node, int size, int *members, struct nezha_scale *out)
+{
+	int nodes = 0, ppn = 0;
+
+	for (int i = 0; i < size; i++) {
+		int here = ++members[node[i]];
+
+		if (here == 1)
 			nodes++;
-		if (*here > ppn)
-			ppn = *here;
+		if (here > ppn)
+			ppn = here;
 	}
 	*out = (struct nezha_scale){ .ranks = size, .nodes = nodes, .ppn = ppn };
-	return NEZHA_OK;
 }
 
 int nezha_scale_find(MPI_Comm comm, struct nezha_scale *out)
 {
 	int size = 0, status = NEZHA_ERR_NOMEM;
-	int *own, *process, *members;
+	int *node, *members;
 
 	if (PMPI_Comm_size(comm, &size) != MPI_SUCCESS || size < 1)
 		return NEZHA_ERR_UNSUPPORTED;
-	own = malloc((size_t)size * sizeof(*own));
-	process = malloc((size_t)size * sizeof(*process));
-	members = calloc((size_t)nezha_context.job.scale.nodes, sizeof(*members));
-	if (own && process && members) {
-		translate(comm, size, own, process);
-		status = count(process, size, members, out);
-	}
+	node = malloc((size_t)size * sizeof(*node));
+	members = calloc((size_t)size, sizeof(*members));
+	if (node && members)
+		status = nezha_scale_nodes(comm, size, node);
+	if (status == NEZHA_OK)
+		count(node, size, members, out);
 	free(members);
-	free(process);
-	free(own);
+	free(node);
 	return status;
 }

@@ -11,4 +11,7 @@
  * reaches outside of MPI_COMM_WORLD (spawned or connected processes), NEZHA_ERR_NOMEM. */
 int nezha_scale_find(MPI_Comm comm, struct nezha_scale *out);
 
+/* The node of each of its `size` ranks, as numbers from 0 on without a gap.  Errors as above. */
+int nezha_scale_nodes(MPI_Comm comm, int size, int *node);
+
 #endif

@@ -10,7 +10,8 @@
 #include "pmpi/failure.h"
 #include "pmpi/native.h"
 #include "pmpi/rails.h"
-#include "rails/team.h"
+#include "pmpi/scale.h"
+#include "rails/hierarchy.h"
 #include "tuning/model.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
@@ -23,8 +24,9 @@ struct introduction {
 	uint64_t id;               /* of rank 0 counts */
 	uint32_t refused;          /* its info says no */
 	uint32_t gpu;              /* there is a GPU's library in the process */
-	uint32_t failed;           /* it has no engine */
+	uint32_t failed;           /* it has no engine, or no memory to share */
 	uint32_t reserved;
+	struct nezha_node_offer offer;
 	struct nezha_card card;
 };
 
@@ -66,7 +68,27 @@ static bool make_model(struct nezha_comm *comm)
 	return comm->model || !nezha_context.learning;
 }
 
-static void introduce(struct nezha_comm *comm, struct nezha_engine **engine, struct introduction *out)
+/* With several ranks on a node there is a hierarchy.  On one node alone, where only a rule of the user's leads to, all ranks
+ * are a ring. */
+static int make_hierarchy(MPI_Comm handle, struct nezha_comm *comm, int rank, struct nezha_engine *engine,
+                          struct nezha_node_offer *offer)
+{
+	const struct nezha_scale *scale = &comm->scale;
+	int *node, status = NEZHA_ERR_NOMEM;
+
+	if (scale->ppn == 1 || scale->nodes == 1)
+		return NEZHA_OK;
+	node = malloc((size_t)scale->ranks * sizeof(*node));
+	if (node)
+		status = nezha_scale_nodes(handle, scale->ranks, node);
+	if (status == NEZHA_OK)
+		status = nezha_hierarchy_create(engine, node, scale->ranks, scale->nodes, rank, &comm->hierarchy, offer);
+	free(node);
+	return status;
+}
+
+static void introduce(MPI_Comm handle, struct nezha_comm *comm, int rank, struct nezha_engine **engine,
+                      struct introduction *out)
 {
 	memset(out, 0, sizeof(*out));
 	*engine = NULL;
@@ -74,7 +96,8 @@ static void introduce(struct nezha_comm *comm, struct nezha_engine **engine, str
 	out->refused = comm->refused;
 	out->gpu = has_gpu();
 	if (!out->refused && !out->gpu)
-		out->failed = nezha_rails_engine(engine) != NEZHA_OK || !make_model(comm);
+		out->failed = nezha_rails_engine(engine) != NEZHA_OK || !make_model(comm) ||
+		              make_hierarchy(handle, comm, rank, *engine, &out->offer) != NEZHA_OK;
 	if (*engine)
 		nezha_engine_card(*engine, &out->card);
 }
@@ -96,18 +119,29 @@ static enum nezha_reason judge(const struct introduction *all, int ranks)
 	return failed ? NEZHA_REASON_OPEN_FAILED : NEZHA_REASON_RULE;
 }
 
-/* Connects and says which rails work to this rank's neighbour; 0 if it could not even begin. */
-static uint32_t connect_rank(struct nezha_engine *engine, const struct nezha_card *cards, int ranks, int rank,
-                             uint64_t id, struct nezha_team **team)
+/* Connects and says which rails work to this rank's neighbour; 0 if it could not even begin, all bits if others of its node
+ * connect. */
+static uint32_t connect_rank(struct nezha_comm *comm, struct nezha_engine *engine, const struct introduction *all,
+                             const struct nezha_card *cards, int rank)
 {
+	double timeout = nezha_context.job.settings.open_timeout;
 	uint32_t rails = 0;
 
-	*team = NULL;
-	if (nezha_team_create(engine, cards, ranks, rank, id, team) != NEZHA_OK)
-		return 0;
-	if (nezha_team_connect(*team, nezha_context.job.settings.open_timeout, &rails) != NEZHA_OK)
+	if (comm->hierarchy)
+		nezha_hierarchy_connect(comm->hierarchy, cards, &all[nezha_hierarchy_host(comm->hierarchy)].offer,
+		                        all[0].id, timeout, &rails);
+	else if (nezha_team_create(engine, cards, comm->scale.ranks, rank, all[0].id, &comm->team) != NEZHA_OK ||
+	         nezha_team_connect(comm->team, timeout, &rails) != NEZHA_OK)
 		return 0;
 	return rails;
+}
+
+/* Whether a rail joins all ranks, as far as this one can tell. */
+static bool has_common(const struct nezha_team *team)
+{
+	int most;
+
+	return !team || nezha_team_rails_common(team, &most) > 0;
 }
 
 /* Fewer rails than there might be: told by a communicator's first rank, as a warning only the first time. */
@@ -138,24 +172,26 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
                 const struct introduction *all, const struct nezha_card *cards, int rank)
 {
 	enum nezha_reason reason = judge(all, comm->scale.ranks);
-	uint32_t mine, rails = 0;
-	int error, most;
+	uint32_t mine[2], agreed[2] = { 0, 0 };   /* the rails that work; whether there is one in common */
+	int error;
 
 	if (reason != NEZHA_REASON_RULE) {
 		nezha_comm_retire(comm, reason);
 		return MPI_SUCCESS;
 	}
-	mine = connect_rank(engine, cards, comm->scale.ranks, rank, all[0].id, &comm->team);
-	error = nezha_native_allreduce(&mine, &rails, 1, MPI_UINT32_T, MPI_BAND, handle);
+	mine[0] = connect_rank(comm, engine, all, cards, rank);
+	mine[1] = has_common(nezha_comm_ring(comm));
+	error = nezha_native_allreduce(mine, agreed, 2, MPI_UINT32_T, MPI_BAND, handle);
 	if (error != MPI_SUCCESS)
-		rails = 0;
-	if (comm->team)
-		tell_fewer(comm->team, rank, rails);
-	if (rails)
-		nezha_team_activate(comm->team, rails);
+		agreed[0] = 0;
+	if (nezha_comm_ring(comm))
+		tell_fewer(nezha_comm_ring(comm), rank, agreed[0]);
+	if (!agreed[0])
+		nezha_comm_retire(comm, agreed[1] ? NEZHA_REASON_OPEN_FAILED : NEZHA_REASON_NO_RAIL);
+	else if (comm->hierarchy)
+		nezha_hierarchy_activate(comm->hierarchy, agreed[0]);
 	else
-		nezha_comm_retire(comm, comm->team && !nezha_team_rails_common(comm->team, &most) ?
-		                  NEZHA_REASON_NO_RAIL : NEZHA_REASON_OPEN_FAILED);
+		nezha_team_activate(comm->team, agreed[0]);
 	return error;
 }
 
@@ -166,10 +202,13 @@ static int exchange(MPI_Comm handle, struct nezha_comm *comm, int rank, struct i
 	struct nezha_engine *engine;
 	int error;
 
-	introduce(comm, &engine, &self);
+	introduce(handle, comm, rank, &engine, &self);
 	error = PMPI_Allgather(&self, sizeof(self), MPI_BYTE, all, sizeof(self), MPI_BYTE, handle);
-	if (error != MPI_SUCCESS)
+	if (error != MPI_SUCCESS) {
+		nezha_hierarchy_destroy(comm->hierarchy);
+		comm->hierarchy = NULL;
 		return error;
+	}
 	for (int i = 0; i < comm->scale.ranks; i++)
 		cards[i] = all[i].card;
 	return join(handle, comm, engine, all, cards, rank);

@@ -177,7 +177,7 @@ static void open_rails(void)
 
 	describe();
 	if (scale->ppn > 1)
-		give_up("%d ranks run on %d node%s: allowed is one on each, elsewhere Nezha leaves all to MPI",
+		give_up("%d ranks run on %d node%s: allowed is one on each: other scales have no rules of their own",
 		        scale->ranks, scale->nodes, scale->nodes > 1 ? "s" : "");
 	set_rule("alg=ring");
 	call(OPENING_BYTES);

@@ -70,8 +70,8 @@ static int describe(nezha_word handle, struct nezha_tuner_job *out)
 	if (!nezha_context.on || nezha_comm_find((MPI_Comm)handle, &comm) != MPI_SUCCESS)
 		return -1;
 	out->scale = comm->scale;
-	if (comm->team)
-		name_rails(comm->team, &out->rails);
+	if (nezha_comm_is_open(comm) && nezha_comm_ring(comm))
+		name_rails(nezha_comm_ring(comm), &out->rails);
 	else
 		snprintf(out->why, sizeof(out->why), "%s", nezha_reason_text(comm->reason));
 	nezha_origin_here(&out->here);

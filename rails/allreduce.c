@@ -123,12 +123,26 @@ static void end(struct nezha_team *team)
 	LIST_REMOVE(team, busy);
 }
 
-static int run(struct nezha_team *team)
+/* The caller's other work; false: there is none now. */
+static bool do_work(struct nezha_engine *engine, const struct nezha_way *way)
+{
+	bool more;
+
+	if (!way->work)
+		return false;
+	pthread_mutex_unlock(&engine->lock);
+	more = way->work(way->context);
+	pthread_mutex_lock(&engine->lock);
+	return more;
+}
+
+static int run(struct nezha_team *team, const struct nezha_way *way)
 {
 	struct nezha_engine *engine = team->engine;
 	uint64_t progressed = nezha_now();
 
 	for (;;) {
+		bool more = do_work(engine, way);
 		uint64_t now;
 
 		if (team->call.finals == nezha_call_blocks(&team->call) && !team->call.done_sent)
@@ -141,7 +155,10 @@ static int run(struct nezha_team *team)
 		if (lost(team, now))
 			return NEZHA_ERR_UNREACHABLE;
 		ask_if_silent(team, now);
-		nezha_engine_wait(engine);
+		if (more)
+			nezha_engine_poll(engine);
+		else
+			nezha_engine_wait(engine);
 		nezha_engine_progress_mpi(engine, &progressed);
 	}
 }
@@ -161,7 +178,7 @@ int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf,
 	rc = begin(team, &grid, nezha_reduce_kernel(type, op), element, sendbuf, recvbuf, way);
 	if (team->call.active) {
 		if (rc == NEZHA_OK)
-			rc = run(team);
+			rc = run(team, way);
 		end(team);
 	}
 	if (rc != NEZHA_OK && rc != NEZHA_ERR_NOMEM)

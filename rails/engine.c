@@ -139,9 +139,9 @@ static int wait_events(int epoll, struct epoll_event *events, const struct times
 	return n;
 }
 
-void nezha_engine_step(struct nezha_engine *engine)
+static void step(struct nezha_engine *engine, bool sleeps)
 {
-	struct timespec wait = { 0, receive_more(engine) ? 0 : (long)tick_length(engine) };
+	struct timespec wait = { 0, receive_more(engine) || !sleeps ? 0 : (long)tick_length(engine) };
 	struct epoll_event events[EVENTS];
 	int n;
 
@@ -155,17 +155,34 @@ void nezha_engine_step(struct nezha_engine *engine)
 	tick(engine);
 }
 
+void nezha_engine_step(struct nezha_engine *engine)
+{
+	step(engine, true);
+}
+
+/* False: another thread drives. */
+static bool drive(struct nezha_engine *engine, bool sleeps)
+{
+	if (engine->driving)
+		return false;
+	engine->driving = true;
+	step(engine, sleeps);
+	engine->driving = false;
+	pthread_cond_broadcast(&engine->changed);
+	return true;
+}
+
+void nezha_engine_poll(struct nezha_engine *engine)
+{
+	drive(engine, false);
+}
+
 void nezha_engine_wait(struct nezha_engine *engine)
 {
 	struct timespec until;
 
-	if (!engine->driving) {
-		engine->driving = true;
-		nezha_engine_step(engine);
-		engine->driving = false;
-		pthread_cond_broadcast(&engine->changed);
+	if (drive(engine, true))
 		return;
-	}
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += (long)NEZHA_MSEC;
 	if (until.tv_nsec >= (long)NEZHA_SEC) {

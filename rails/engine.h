@@ -82,6 +82,7 @@ struct nezha_engine {
 	LIST_HEAD(, nezha_link) links;
 	LIST_HEAD(, nezha_inlink) inlinks;
 	struct nezha_service *service;
+	uint64_t shared_memory;         /* bytes that this process has made for its nodes' ranks */
 };
 
 /* The teams with this id's hash, and the one with this id (NULL: there is none, or no more). */
@@ -98,6 +99,9 @@ void nezha_engine_step(struct nezha_engine *engine);
 /* What a waiting thread does, again and again: drives the engine for a moment, or sleeps while another thread
  * does.  The lock is held. */
 void nezha_engine_wait(struct nezha_engine *engine);
+
+/* The same without sleeping, for a thread that has other work to go on with. */
+void nezha_engine_poll(struct nezha_engine *engine);
 
 /* Lets MPI progress, if it is time again (*last: when it was done last); gives the lock up meanwhile. */
 void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last);

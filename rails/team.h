@@ -106,6 +106,9 @@ struct nezha_way {
 	uint32_t shared;   /* so many blocks from the first on are the collective rail's */
 	uint64_t *note;    /* NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which
 	                    * becomes the least of all ranks; NULL: none */
+	bool (*work)(void *context);  /* other work of the waiting thread, to be done a little at a time (some 10 us), without any
+	                    * lock of ours; returns whether there may be more.  NULL: none */
+	void *context;
 };
 
 /* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  Returns

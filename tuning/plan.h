@@ -24,7 +24,7 @@ struct nezha_scale {
 	X(RULE,         "rule",         "the table's rule") \
 	X(SMALL,        "small",        "too small for the rails to pay") \
 	X(ONE_NODE,     "one-node",     "all ranks are on one node") \
-	X(SHARED_NODE,  "shared-node",  "several ranks on a node") \
+	X(SHARED_NODE,  "shared-node",  "several ranks on a node, which the table does not know") \
 	X(NO_RULE,      "no-rule",      "no rule of the table fits") \
 	X(LEARNT,       "learnt",       "measured: the fastest, or tried: the MPI library, or both") \
 	X(DISABLED,     "disabled",     "switched off by NEZHA_ENABLE, Pcontrol or the communicator's info") \

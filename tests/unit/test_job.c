@@ -66,7 +66,9 @@ static void test_others_get_the_same(void **state)
 		nezha_plan_make(job.table, &job.scale, size, &a);
 		nezha_plan_make(other.table, &other.scale, size, &b);
 		assert_true(nezha_plan_equal(&a, &b));
-		assert_int_equal(a.alg, size >= 1024 * K ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE);
+		assert_int_equal(a.alg, size >= 64 * K ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE);
+		if (size >= 1024 * K)
+			assert_int_equal(a.block, 128 * K);
 	}
 	free(bytes);
 	nezha_job_free(&other);

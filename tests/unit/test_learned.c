@@ -92,6 +92,7 @@ static void classes_become_rules(void **state)
 {
 	struct nezha_model model = { .pending_count = 0 };
 	struct nezha_table *table, *again;
+	struct nezha_plan plan;
 	char *text;
 
 	(void)state;
@@ -106,9 +107,11 @@ static void classes_become_rules(void **state)
 	text = nezha_table_print(table);
 	again = parse(text);
 	assert_native_between(again, &four, M, 4 * M);
-	/* The nearest numbers of ranks follow it, those that share a node do not. */
+	/* The nearest numbers of ranks follow it; those that share a node do not: nobody has measured them. */
 	assert_native_between(again, &(struct nezha_scale){ 6, 6, 1 }, M, 4 * M);
-	assert_native_between(again, &(struct nezha_scale){ 4, 2, 2 }, 0, 0);
+	nezha_plan_make(again, &(struct nezha_scale){ 4, 2, 2 }, 64 * M, &plan);
+	assert_int_equal(plan.alg, NEZHA_ALG_NATIVE);
+	assert_int_equal(plan.reason, NEZHA_REASON_SHARED_NODE);
 	assert_native_between(again, &(struct nezha_scale){ 4, 1, 4 }, 0, 0);
 	free(text);
 	nezha_table_free(again);

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/hierarchy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rails/clock.h"
+#include "rails/engine.h"
+#include "rails/nodecall.h"
+#include "rails/pieces.h"
+#include "rails/place.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+#define SHARED_MOST (512ull << 20)      /* bytes that a process makes for all its communicators */
+#define PROGRESS_EVERY (NEZHA_MSEC / 2) /* while it waits: MPI may have something to do */
+#define PROGRESS_SELDOM (4 * NEZHA_MSEC)/* ... after some time */
+#define GONE_AFTER NEZHA_SEC            /* without a move: whether the processes of the other ranks still live */
+
+struct nezha_hierarchy {
+	struct nezha_engine *engine;
+	struct nezha_place place;
+	struct nezha_node *node;            /* NULL: there is one rank on this node */
+	struct nezha_team *ring;            /* NULL: no carrier */
+	uint64_t sent[NEZHA_RAILS_MAX];     /* in the last call */
+	bool broken;
+};
+
+/* One allreduce of it. */
+struct whole {
+	struct nezha_hierarchy *hierarchy;
+	const struct nezha_way *way;
+	enum nezha_type type;
+	enum nezha_op op;
+	const char *sendbuf;
+	char *recvbuf;
+	struct nezha_pieces pieces;
+	struct nezha_nodecall local;
+	uint64_t moved, progressed, looked; /* ns: the last move; when MPI was let progress; when it was seen who lives */
+	uint64_t pause;                     /* between two looks at MPI */
+};
+
+/* ---- opening ---- */
+
+/* Counts what this process makes; false: it is enough. */
+static bool take_memory(struct nezha_engine *engine, size_t bytes)
+{
+	bool fits;
+
+	pthread_mutex_lock(&engine->lock);
+	fits = bytes && engine->shared_memory + bytes <= SHARED_MOST;
+	if (fits)
+		engine->shared_memory += bytes;
+	pthread_mutex_unlock(&engine->lock);
+	return fits;
+}
+
+static void give_memory_back(struct nezha_engine *engine, size_t bytes)
+{
+	pthread_mutex_lock(&engine->lock);
+	engine->shared_memory -= bytes;
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static int make_node(struct nezha_hierarchy *h, struct nezha_node_offer *offer)
+{
+	uint32_t cell = nezha_node_cell(h->place.ranks, h->place.carriers);
+	size_t length = cell ? nezha_node_length(h->place.ranks, h->place.carriers, cell) : 0;
+	int status;
+
+	if (!take_memory(h->engine, length)) {
+		nezha_info("no more memory is shared: %llu MiB are for communicators with several ranks on a node",
+		           (unsigned long long)(SHARED_MOST >> 20));
+		return NEZHA_ERR_NOMEM;
+	}
+	status = nezha_node_make(h->place.ranks, h->place.carriers, cell, offer, &h->node);
+	if (status != NEZHA_OK)
+		give_memory_back(h->engine, length);
+	return status;
+}
+
+int nezha_hierarchy_create(struct nezha_engine *engine, const int *node, int ranks, int nodes, int rank,
+                           struct nezha_hierarchy **out, struct nezha_node_offer *offer)
+{
+	struct nezha_hierarchy *h = calloc(1, sizeof *h);
+	int status = NEZHA_ERR_NOMEM;
+
+	memset(offer, 0, sizeof *offer);
+	if (!h)
+		return status;
+	h->engine = engine;
+	status = nezha_place_make(node, ranks, nodes, rank, &h->place);
+	if (status == NEZHA_OK && h->place.ranks > 1 && !h->place.local)
+		status = make_node(h, offer);
+	if (status != NEZHA_OK) {
+		nezha_hierarchy_destroy(h);
+		return status;
+	}
+	*out = h;
+	return NEZHA_OK;
+}
+
+int nezha_hierarchy_host(const struct nezha_hierarchy *hierarchy)
+{
+	return hierarchy->place.here[0];
+}
+
+static bool is_carrier(const struct nezha_hierarchy *h)
+{
+	return h->place.local < h->place.carriers;
+}
+
+/* The ring of this carrier's index. */
+static int create_ring(struct nezha_hierarchy *h, const struct nezha_card *cards, uint64_t id)
+{
+	struct nezha_card *members = malloc((size_t)h->place.nodes * sizeof *members);
+	int status;
+
+	if (!members)
+		return NEZHA_ERR_NOMEM;
+	for (int k = 0; k < h->place.nodes; k++)
+		members[k] = cards[h->place.ring[k]];
+	status = nezha_team_create(h->engine, members, h->place.nodes, h->place.position, id, &h->ring);
+	free(members);
+	return status;
+}
+
+void nezha_hierarchy_connect(struct nezha_hierarchy *h, const struct nezha_card *cards,
+                             const struct nezha_node_offer *offer, uint64_t id, double timeout_s, uint32_t *rails_ok)
+{
+	const struct nezha_place *place = &h->place;
+
+	*rails_ok = 0;
+	if (place->ranks > 1 && place->local &&
+	    nezha_node_join(offer, place->ranks, place->carriers, nezha_node_cell(place->ranks, place->carriers),
+	                    place->local, &h->node) != NEZHA_OK)
+		return;
+	if (!is_carrier(h))
+		*rails_ok = UINT32_MAX;
+	else if (create_ring(h, cards, id) == NEZHA_OK)
+		nezha_team_connect(h->ring, timeout_s, rails_ok);
+}
+
+void nezha_hierarchy_activate(struct nezha_hierarchy *h, uint32_t rails)
+{
+	if (h->node)
+		nezha_node_seal(h->node);
+	if (h->ring)
+		nezha_team_activate(h->ring, rails);
+}
+
+struct nezha_team *nezha_hierarchy_ring(const struct nezha_hierarchy *h)
+{
+	return h->ring;
+}
+
+void nezha_hierarchy_destroy(struct nezha_hierarchy *h)
+{
+	if (!h)
+		return;
+	nezha_team_destroy(h->ring);
+	if (h->node && !h->place.local)
+		give_memory_back(h->engine, h->node->length);
+	nezha_node_free(h->node);
+	nezha_place_free(&h->place);
+	free(h);
+}
+
+uint64_t nezha_hierarchy_last_bytes(const struct nezha_hierarchy *h, size_t rail)
+{
+	return rail < NEZHA_RAILS_MAX ? h->sent[rail] : 0;
+}
+
+/* ---- waiting within the node ---- */
+
+static void progress_mpi(struct whole *w, uint64_t now)
+{
+	const struct nezha_engine_config *config = &w->hierarchy->engine->config;
+
+	if (!config->progress || now - w->progressed < w->pause)
+		return;
+	config->progress(config->progress_context);
+	w->progressed = nezha_now();
+	w->pause = w->pause < PROGRESS_SELDOM ? 2 * w->pause : PROGRESS_SELDOM;
+}
+
+/* Nobody waits for a process that has died. */
+static int look_who_lives(struct whole *w, uint64_t now)
+{
+	int gone;
+
+	if (now - w->moved < GONE_AFTER || now - w->looked < GONE_AFTER)
+		return NEZHA_OK;
+	w->looked = now;
+	gone = nezha_node_gone(w->hierarchy->node);
+	if (gone < 0)
+		return NEZHA_OK;
+	nezha_error("the process of rank %d of a communicator, on this node, is gone", w->hierarchy->place.here[gone]);
+	return NEZHA_ERR_UNREACHABLE;
+}
+
+/* One move, or a sleep until there may be one. */
+static int move_or_wait(struct whole *w)
+{
+	uint64_t now;
+
+	if (nezha_nodecall_move(&w->local) || nezha_nodecall_wait(&w->local, w->pause)) {
+		w->moved = 0;
+		return NEZHA_OK;
+	}
+	if (atomic_load(w->hierarchy->node->failed))
+		return NEZHA_ERR_UNREACHABLE;
+	now = nezha_now();
+	if (!w->moved) {
+		w->moved = now;
+		w->pause = PROGRESS_EVERY;
+	}
+	progress_mpi(w, now);
+	return look_who_lives(w, now);
+}
+
+/* ---- the call ---- */
+
+static bool work(void *local)
+{
+	return nezha_nodecall_move(local);
+}
+
+/* The note goes around once, in the first ring, with what the node's ranks have put in. */
+static int reduce_batch(struct whole *w, struct nezha_range batch, bool noted)
+{
+	struct nezha_hierarchy *h = w->hierarchy;
+	const char *from = h->node ? w->recvbuf : w->sendbuf;
+	struct nezha_way way = *w->way;
+	uint64_t note[NEZHA_NOTE_VALUES];
+	int status;
+
+	way.block = nezha_pieces_block(&w->pieces, h->place.local, batch.length, h->place.nodes);
+	if (!noted)
+		way.note = NULL;
+	if (h->node) {
+		way.work = work;
+		way.context = &w->local;
+		if (noted)
+			nezha_nodecall_note(&w->local, way.note = note);
+	}
+	status = nezha_allreduce(h->ring, from + batch.begin, w->recvbuf + batch.begin,
+	                         batch.length / nezha_type_size(w->type), w->type, w->op, &way);
+	for (size_t r = 0; r < NEZHA_RAILS_MAX; r++)
+		h->sent[r] += nezha_team_last_bytes(h->ring, r);
+	if (h->node && noted && status == NEZHA_OK)
+		nezha_nodecall_tell_note(&w->local, note);
+	return status;
+}
+
+static int await_folded(struct whole *w, uint64_t bytes)
+{
+	int status = NEZHA_OK;
+
+	while (w->hierarchy->node && status == NEZHA_OK && nezha_nodecall_folded(&w->local) < bytes)
+		status = move_or_wait(w);
+	return status;
+}
+
+/* A carrier's piece, batch by batch. */
+static int carry(struct whole *w)
+{
+	int c = w->hierarchy->place.local;
+	uint64_t done = 0, length = nezha_pieces_piece(&w->pieces, c).length;
+
+	while (done < length) {
+		struct nezha_range batch = nezha_pieces_batch(&w->pieces, c, done);
+		int status = await_folded(w, done + batch.length);
+
+		if (status == NEZHA_OK)
+			status = reduce_batch(w, batch, w->way->note && !c && !done);
+		if (status != NEZHA_OK)
+			return status;
+		done += batch.length;
+		if (w->hierarchy->node)
+			nezha_nodecall_final(&w->local, done);
+	}
+	return NEZHA_OK;
+}
+
+/* With others on this node. */
+static int run_shared(struct whole *w)
+{
+	struct nezha_node *node = w->hierarchy->node;
+	int status = NEZHA_OK;
+
+	nezha_nodecall_begin(&w->local, node, &w->pieces, nezha_reduce_kernel(w->type, w->op),
+	                     (uint32_t)nezha_type_size(w->type), w->sendbuf, w->recvbuf, w->way->note);
+	if (w->local.carrier)
+		status = carry(w);
+	while (status == NEZHA_OK && !nezha_nodecall_over(&w->local))
+		status = move_or_wait(w);
+	if (status != NEZHA_OK) {
+		nezha_node_fail(node);
+		return status;
+	}
+	nezha_nodecall_end(&w->local);
+	if (w->way->note)
+		nezha_nodecall_hear_note(&w->local, w->way->note);
+	return NEZHA_OK;
+}
+
+int nezha_hierarchy_allreduce(struct nezha_hierarchy *h, const void *sendbuf, void *recvbuf, uint64_t count,
+                              enum nezha_type type, enum nezha_op op, const struct nezha_way *way)
+{
+	struct whole w = {
+		.hierarchy = h, .way = way, .type = type, .op = op, .sendbuf = sendbuf, .recvbuf = recvbuf,
+		.progressed = nezha_now(), .pause = PROGRESS_EVERY,
+	};
+	int status;
+
+	if (h->broken)
+		return NEZHA_ERR_PROTOCOL;
+	memset(h->sent, 0, sizeof h->sent);
+	nezha_pieces_make(count * nezha_type_size(type), h->place.carriers, h->place.nodes, way->block,
+	                  h->node ? h->node->cell : NEZHA_BLOCK_MIN, &w.pieces);
+	status = h->node ? run_shared(&w) : carry(&w);
+	h->broken = status != NEZHA_OK;
+	return status;
+}

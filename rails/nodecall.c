@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/nodecall.h"
+
+#include <string.h>
+
+/* ---- numbers ---- */
+
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_acquire);
+}
+
+static void set(_Atomic uint64_t *counter, uint64_t value)
+{
+	atomic_store_explicit(counter, value, memory_order_release);
+}
+
+/* The number of the call's cell g over all calls, and its slot. */
+static uint64_t number(const struct nezha_nodecall *call, uint32_t g)
+{
+	return call->node->in_base + g;
+}
+
+static uint64_t slot_of(uint64_t number)
+{
+	return number % NEZHA_NODE_IN;
+}
+
+/* The cell of the own piece that is folded next. */
+static uint32_t next_own(const struct nezha_nodecall *call)
+{
+	return call->folded * (uint32_t)call->pieces->count + (uint32_t)call->node->local;
+}
+
+static struct nezha_range own_cell(const struct nezha_nodecall *call, uint32_t j)
+{
+	return nezha_pieces_cell(call->pieces, call->node->local, j);
+}
+
+/* ---- beginning ---- */
+
+void nezha_nodecall_begin(struct nezha_nodecall *call, struct nezha_node *node, const struct nezha_pieces *pieces,
+                          nezha_reduce_fn *kernel, uint32_t element, const void *sendbuf, void *recvbuf,
+                          const uint64_t *note)
+{
+	*call = (struct nezha_nodecall){
+		.node = node,
+		.pieces = pieces,
+		.kernel = kernel,
+		.element = element,
+		.sendbuf = sendbuf,
+		.recvbuf = recvbuf,
+		.carrier = node->local < pieces->count,
+		.total = (uint32_t)pieces->count * pieces->cells,
+	};
+	call->missing = call->total - (call->carrier ? pieces->cells : 0);
+	memset(node->collected, 0, (size_t)node->carriers * sizeof *node->collected);
+	if (note)
+		memcpy(node->rank[node->local].note, note, sizeof node->rank->note);
+}
+
+/* ---- contributing ---- */
+
+static bool is_slot_free(const struct nezha_nodecall *call, uint64_t number)
+{
+	return number < NEZHA_NODE_IN || get(&call->node->folded[slot_of(number)].value) == number - NEZHA_NODE_IN + 1;
+}
+
+/* The own piece is folded from where it lies. */
+static bool contribute(struct nezha_nodecall *call)
+{
+	struct nezha_node *node = call->node;
+	uint32_t g = call->contributed;
+	int carrier = (int)(g % (uint32_t)call->pieces->count);
+	uint64_t n = number(call, g);
+
+	if (g == call->total || !is_slot_free(call, n))
+		return false;
+	if (carrier != node->local) {
+		struct nezha_range cell = nezha_pieces_cell(call->pieces, carrier, g / (uint32_t)call->pieces->count);
+
+		memcpy(nezha_node_in(node, slot_of(n), node->local), call->sendbuf + cell.begin, cell.length);
+	}
+	call->contributed++;
+	set(&node->rank[node->local].in, n + 1);
+	if (carrier != node->local)
+		nezha_node_wake(node, carrier, NEZHA_NODE_WANT_INPUT);
+	return true;
+}
+
+/* ---- folding ---- */
+
+static bool has_all_input(struct nezha_nodecall *call, uint64_t n)
+{
+	while (call->seen < call->node->ranks && get(&call->node->rank[call->seen].in) > n)
+		call->seen++;
+	return call->seen == call->node->ranks;
+}
+
+/* Rank r's contribution to a cell of the own piece. */
+static char *input(const struct nezha_nodecall *call, uint64_t n, int r, struct nezha_range cell)
+{
+	return r == call->node->local ? (char *)call->sendbuf + cell.begin : nezha_node_in(call->node, slot_of(n), r);
+}
+
+/* In the order of the ranks.  Sums in between lie where one of the two operands from shared memory did: with MPI_IN_PLACE the
+ * receive buffer holds the own contribution, which may be the last one to be folded. */
+static void fold_cell(struct nezha_nodecall *call, uint64_t n, struct nezha_range cell)
+{
+	int ranks = call->node->ranks, local = call->node->local;
+	char *sum = input(call, n, 0, cell);
+
+	for (int r = 1; r < ranks; r++) {
+		char *to = r == ranks - 1 ? call->recvbuf + cell.begin : nezha_node_in(call->node, slot_of(n), local ? 0 : 1);
+
+		call->kernel(to, sum, input(call, n, r, cell), cell.length / call->element);
+		sum = to;
+	}
+}
+
+static bool fold(struct nezha_nodecall *call)
+{
+	uint32_t g = next_own(call);
+	uint64_t n = number(call, g);
+
+	if (!call->carrier || call->folded == call->pieces->cells || call->contributed <= g || !has_all_input(call, n))
+		return false;
+	fold_cell(call, n, own_cell(call, call->folded));
+	call->folded++;
+	call->seen = 0;
+	set(&call->node->folded[slot_of(n)].value, n + 1);
+	nezha_node_wake_all(call->node, NEZHA_NODE_WANT_SLOT);
+	return true;
+}
+
+/* ---- results ---- */
+
+static bool has_result(const struct nezha_nodecall *call)
+{
+	struct nezha_range piece, cell;
+
+	if (!call->carrier || call->put == call->pieces->cells)
+		return false;
+	piece = nezha_pieces_piece(call->pieces, call->node->local);
+	cell = own_cell(call, call->put);
+	return call->final >= cell.begin - piece.begin + cell.length;
+}
+
+/* Whether all have collected what lay in the slot. */
+static bool has_room(const struct nezha_node *node, uint64_t q)
+{
+	for (int r = 0; r < node->ranks; r++)
+		if (r != node->local && get(nezha_node_taken(node, r, node->local)) + NEZHA_NODE_OUT <= q)
+			return false;
+	return true;
+}
+
+static bool put(struct nezha_nodecall *call)
+{
+	struct nezha_node *node = call->node;
+	struct nezha_range cell;
+	uint64_t q;
+
+	if (!has_result(call))
+		return false;
+	q = node->out_base[node->local] + call->put;
+	if (!has_room(node, q))
+		return false;
+	cell = own_cell(call, call->put);
+	memcpy(nezha_node_out(node, node->local, q % NEZHA_NODE_OUT), call->recvbuf + cell.begin, cell.length);
+	call->put++;
+	set(&node->out[node->local].value, q + 1);
+	nezha_node_wake_all(node, NEZHA_NODE_WANT_RESULT);
+	return true;
+}
+
+static bool collect_from(struct nezha_nodecall *call, int c)
+{
+	struct nezha_node *node = call->node;
+	uint32_t j = node->collected[c];
+	uint64_t q = node->out_base[c] + j;
+	struct nezha_range cell;
+
+	if (j == call->pieces->cells || get(&node->out[c].value) <= q)
+		return false;
+	cell = nezha_pieces_cell(call->pieces, c, j);
+	memcpy(call->recvbuf + cell.begin, nezha_node_out(node, c, q % NEZHA_NODE_OUT), cell.length);
+	node->collected[c]++;
+	call->missing--;
+	set(nezha_node_taken(node, node->local, c), q + 1);
+	nezha_node_wake(node, c, NEZHA_NODE_WANT_ROOM);
+	return true;
+}
+
+static bool collect(struct nezha_nodecall *call)
+{
+	for (int i = 0; call->missing && i < call->pieces->count; i++) {
+		int c = (call->next + i) % call->pieces->count;
+
+		if (c == call->node->local || !collect_from(call, c))
+			continue;
+		call->next = c + 1;
+		return true;
+	}
+	return false;
+}
+
+/* ---- the whole ---- */
+
+/* What others wait for goes first. */
+bool nezha_nodecall_move(struct nezha_nodecall *call)
+{
+	return put(call) || fold(call) || contribute(call) || collect(call);
+}
+
+uint64_t nezha_nodecall_folded(const struct nezha_nodecall *call)
+{
+	struct nezha_range piece = nezha_pieces_piece(call->pieces, call->node->local);
+	uint64_t bytes = (uint64_t)call->folded * call->pieces->cell;
+
+	return bytes < piece.length ? bytes : piece.length;
+}
+
+void nezha_nodecall_final(struct nezha_nodecall *call, uint64_t bytes)
+{
+	call->final = bytes;
+}
+
+void nezha_nodecall_note(const struct nezha_nodecall *call, uint64_t note[NEZHA_NOTE_VALUES])
+{
+	for (int r = 0; r < call->node->ranks; r++)
+		for (int i = 0; i < NEZHA_NOTE_VALUES; i++)
+			if (!r || call->node->rank[r].note[i] < note[i])
+				note[i] = call->node->rank[r].note[i];
+}
+
+void nezha_nodecall_tell_note(struct nezha_nodecall *call, const uint64_t note[NEZHA_NOTE_VALUES])
+{
+	memcpy(call->node->note, note, NEZHA_NOTE_VALUES * sizeof *note);
+}
+
+void nezha_nodecall_hear_note(const struct nezha_nodecall *call, uint64_t note[NEZHA_NOTE_VALUES])
+{
+	memcpy(note, call->node->note, NEZHA_NOTE_VALUES * sizeof *note);
+}
+
+static uint32_t wants(const struct nezha_nodecall *call)
+{
+	return (call->contributed < call->total ? NEZHA_NODE_WANT_SLOT : 0) |
+	       (call->carrier && call->folded < call->pieces->cells ? NEZHA_NODE_WANT_INPUT : 0) |
+	       (call->missing ? NEZHA_NODE_WANT_RESULT : 0) | (has_result(call) ? NEZHA_NODE_WANT_ROOM : 0);
+}
+
+bool nezha_nodecall_wait(struct nezha_nodecall *call, uint64_t timeout)
+{
+	uint32_t bell = nezha_node_doze(call->node, wants(call));
+	bool moved = nezha_nodecall_move(call);
+
+	nezha_node_sleep(call->node, bell, moved || atomic_load(call->node->failed) ? 0 : timeout);
+	return moved;
+}
+
+bool nezha_nodecall_over(const struct nezha_nodecall *call)
+{
+	return call->contributed == call->total && !call->missing &&
+	       (!call->carrier || call->put == call->pieces->cells);
+}
+
+void nezha_nodecall_end(struct nezha_nodecall *call)
+{
+	call->node->in_base += call->total;
+	for (int c = 0; c < call->pieces->count; c++)
+		call->node->out_base[c] += call->pieces->cells;
+}

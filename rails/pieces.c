@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/pieces.h"
+
+#include "tuning/grid.h"
+
+#define ALIGN NEZHA_BLOCK_MIN       /* of pieces, which cells and batches are multiples of, too */
+#define BATCHES 8                   /* of a long piece */
+#define BATCH_LEAST (512u << 10)    /* shorter calls over the rails cost more than what overlaps with them */
+#define FIRST_PART 4                /* the first batch is 1/4 */
+#define BLOCKS_LEAST 4              /* of a batch, for each owner */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+	return (value + unit - 1) / unit * unit;
+}
+
+/* Each ring shall have a block for each of its owners. */
+static int count_pieces(uint64_t bytes, int carriers, int nodes, uint32_t block)
+{
+	uint64_t most = bytes / ((uint64_t)nodes * block);
+
+	return most < 1 ? 1 : (int)least(most, (uint64_t)carriers);
+}
+
+void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, struct nezha_pieces *out)
+{
+	struct nezha_pieces p = { .bytes = bytes, .block = block, .cell = cell };
+
+	p.count = count_pieces(bytes, carriers, nodes, block);
+	p.piece = round_up((bytes + (uint64_t)p.count - 1) / (uint64_t)p.count, ALIGN);
+	p.cells = (uint32_t)((p.piece + cell - 1) / cell);
+	p.batch = round_up(p.piece / BATCHES, ALIGN);
+	if (p.batch < BATCH_LEAST)
+		p.batch = BATCH_LEAST;
+	*out = p;
+}
+
+struct nezha_range nezha_pieces_piece(const struct nezha_pieces *pieces, int c)
+{
+	uint64_t begin = least((uint64_t)c * pieces->piece, pieces->bytes);
+
+	return (struct nezha_range){ begin, least(pieces->piece, pieces->bytes - begin) };
+}
+
+static struct nezha_range part(struct nezha_range whole, uint64_t from, uint64_t length)
+{
+	from = least(from, whole.length);
+	return (struct nezha_range){ whole.begin + from, least(length, whole.length - from) };
+}
+
+struct nezha_range nezha_pieces_cell(const struct nezha_pieces *pieces, int c, uint32_t j)
+{
+	return part(nezha_pieces_piece(pieces, c), (uint64_t)j * pieces->cell, pieces->cell);
+}
+
+struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, uint64_t done)
+{
+	struct nezha_range piece = nezha_pieces_piece(pieces, c);
+	uint64_t length = pieces->batch;
+
+	if (piece.length <= pieces->batch + pieces->batch / 2)
+		length = piece.length;
+	else if (!done)
+		length = round_up(pieces->batch / FIRST_PART, ALIGN);
+	return part(piece, done, length);
+}
+
+uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes)
+{
+	uint64_t most = length / (BLOCKS_LEAST * (uint64_t)nodes) / NEZHA_BLOCK_MIN * NEZHA_BLOCK_MIN;
+
+	if (length == nezha_pieces_piece(pieces, c).length || most >= pieces->block)
+		return pieces->block;
+	return most ? (uint32_t)most : NEZHA_BLOCK_MIN;
+}

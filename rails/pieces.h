@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How a vector is cut where several ranks share a node: into a piece for each carrier, a piece into batches, each of
+ * which is one call over the rails, and into cells, in which it passes through the node's shared memory.  A pure
+ * function of what is the same on all ranks, so that all cut alike and the order of folding is fixed. */
+#ifndef NEZHA_RAILS_PIECES_H
+#define NEZHA_RAILS_PIECES_H
+
+#include <stdint.h>
+
+struct nezha_pieces {
+	uint64_t bytes;      /* of the vector */
+	uint64_t piece;      /* bytes of a piece; the last ones are shorter, or empty */
+	uint64_t batch;      /* bytes of a batch, but of the last one and the first, which is a quarter of that: the rails shall
+	                      * not wait long for it; a multiple of NEZHA_BLOCK_MIN */
+	int count;           /* of pieces: carriers that take part */
+	uint32_t block;      /* bytes: what the ring cuts a batch into (tuning/grid.h) */
+	uint32_t cell;       /* bytes of a cell */
+	uint32_t cells;      /* of a piece; in short pieces the last ones are shorter, or empty */
+};
+
+/* Cuts `bytes` (>= 1).  `block` is the plan's, `cell` the node's, the same on all nodes. */
+void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, struct nezha_pieces *out);
+
+/* A range of the vector, in bytes; it may be empty. */
+struct nezha_range {
+	uint64_t begin, length;
+};
+
+/* Piece c (< count), its cell j (< cells), and what of it follows its first `done` bytes as one batch. */
+struct nezha_range nezha_pieces_piece(const struct nezha_pieces *pieces, int c);
+struct nezha_range nezha_pieces_cell(const struct nezha_pieces *pieces, int c, uint32_t j);
+struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, uint64_t done);
+
+/* The blocks of a batch of `length` bytes of piece c on a ring of `nodes`: the plan's, but smaller ones where a batch is only a
+ * part of its piece and these would be too few to keep all links busy. */
+uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes);
+
+#endif

@@ -124,15 +124,17 @@ static void end(struct nezha_team *team)
 }
 
 /* The caller's other work; false: there is none now. */
-static bool do_work(struct nezha_engine *engine, const struct nezha_way *way)
+static bool do_work(struct nezha_team *team, const struct nezha_way *way)
 {
+	uint64_t final;
 	bool more;
 
 	if (!way->work)
 		return false;
-	pthread_mutex_unlock(&engine->lock);
-	more = way->work(way->context);
-	pthread_mutex_lock(&engine->lock);
+	final = nezha_call_final_bytes(&team->call);
+	pthread_mutex_unlock(&team->engine->lock);
+	more = way->work(way->context, final);
+	pthread_mutex_lock(&team->engine->lock);
 	return more;
 }
 
@@ -142,7 +144,7 @@ static int run(struct nezha_team *team, const struct nezha_way *way)
 	uint64_t progressed = nezha_now();
 
 	for (;;) {
-		bool more = do_work(engine, way);
+		bool more = do_work(team, way);
 		uint64_t now;
 
 		if (team->call.finals == nezha_call_blocks(&team->call) && !team->call.done_sent)

@@ -80,7 +80,7 @@ int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, nez
 	call->note = note;
 	if (note)
 		memcpy(call->note_own, note, sizeof call->note_own);
-	call->finals = 0;
+	call->finals = call->leading = 0;
 	call->done_sent = false;
 	memset(call->state, 0, blocks);
 	memset(call->folded, 0, blocks * sizeof *call->folded);
@@ -92,6 +92,13 @@ int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, nez
 			.kind = i % 2 ? NEZHA_WIRE_FINAL : NEZHA_WIRE_PARTIAL,
 		};
 	return NEZHA_OK;
+}
+
+uint64_t nezha_call_final_bytes(struct nezha_call *call)
+{
+	while (call->leading < call->grid.blocks && call->state[call->leading] & NEZHA_BLOCK_FINAL)
+		call->leading++;
+	return call->leading == call->grid.blocks ? call->grid.bytes : nezha_grid_offset(&call->grid, call->leading);
 }
 
 uint32_t nezha_call_length(const struct nezha_call *call, uint32_t b)

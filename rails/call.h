@@ -60,6 +60,7 @@ struct nezha_call {
 	uint64_t *note;           /* NULL: none; else one more block after the grid's, folded with MIN */
 	uint64_t note_own[NEZHA_NOTE_VALUES];  /* what this rank contributes to it */
 	uint32_t finals;          /* blocks that are FINAL */
+	uint32_t leading;         /* blocks from the first on of which that is known */
 	bool done_sent;           /* the left neighbour was told so */
 	uint32_t room;            /* blocks that the arrays below are made for */
 	uint8_t *state;           /* per block: enum nezha_block_state bits */
@@ -87,6 +88,9 @@ static inline bool nezha_call_is_note(const struct nezha_call *call, uint32_t b)
 uint32_t nezha_call_length(const struct nezha_call *call, uint32_t b);
 uint32_t nezha_call_element(const struct nezha_call *call, uint32_t b);
 char *nezha_call_place(const struct nezha_call *call, uint32_t b);
+
+/* How many bytes of the receive buffer, from the first on, are final. */
+uint64_t nezha_call_final_bytes(struct nezha_call *call);
 
 /* Sends off the blocks that begin here, all but those that are ON_RAIL. */
 void nezha_call_start(struct nezha_call *call);

@@ -36,6 +36,7 @@ struct whole {
 	char *recvbuf;
 	struct nezha_pieces pieces;
 	struct nezha_nodecall local;
+	uint64_t done;                      /* bytes of this carrier's piece that were reduced */
 	uint64_t moved, progressed, looked; /* ns: the last move; when MPI was let progress; when it was seen who lives */
 	uint64_t pause;                     /* between two looks at MPI */
 };
@@ -221,9 +222,13 @@ static int move_or_wait(struct whole *w)
 
 /* ---- the call ---- */
 
-static bool work(void *local)
+/* While a batch is on the rails: what is already final of it goes to the others. */
+static bool work(void *context, uint64_t final)
 {
-	return nezha_nodecall_move(local);
+	struct whole *w = context;
+
+	nezha_nodecall_final(&w->local, w->done + final);
+	return nezha_nodecall_move(&w->local);
 }
 
 /* The note goes around once, in the first ring, with what the node's ranks have put in. */
@@ -240,7 +245,7 @@ static int reduce_batch(struct whole *w, struct nezha_range batch, bool noted)
 		way.note = NULL;
 	if (h->node) {
 		way.work = work;
-		way.context = &w->local;
+		way.context = w;
 		if (noted)
 			nezha_nodecall_note(&w->local, way.note = note);
 	}
@@ -266,19 +271,19 @@ static int await_folded(struct whole *w, uint64_t bytes)
 static int carry(struct whole *w)
 {
 	int c = w->hierarchy->place.local;
-	uint64_t done = 0, length = nezha_pieces_piece(&w->pieces, c).length;
+	uint64_t length = nezha_pieces_piece(&w->pieces, c).length;
 
-	while (done < length) {
-		struct nezha_range batch = nezha_pieces_batch(&w->pieces, c, done);
-		int status = await_folded(w, done + batch.length);
+	while (w->done < length) {
+		struct nezha_range batch = nezha_pieces_batch(&w->pieces, c, w->done);
+		int status = await_folded(w, w->done + batch.length);
 
 		if (status == NEZHA_OK)
-			status = reduce_batch(w, batch, w->way->note && !c && !done);
+			status = reduce_batch(w, batch, w->way->note && !c && !w->done);
 		if (status != NEZHA_OK)
 			return status;
-		done += batch.length;
+		w->done += batch.length;
 		if (w->hierarchy->node)
-			nezha_nodecall_final(&w->local, done);
+			nezha_nodecall_final(&w->local, w->done);
 	}
 	return NEZHA_OK;
 }

@@ -106,8 +106,9 @@ struct nezha_way {
 	uint32_t shared;   /* so many blocks from the first on are the collective rail's */
 	uint64_t *note;    /* NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which
 	                    * becomes the least of all ranks; NULL: none */
-	bool (*work)(void *context);  /* other work of the waiting thread, to be done a little at a time (some 10 us), without any
-	                    * lock of ours; returns whether there may be more.  NULL: none */
+	bool (*work)(void *context, uint64_t final);  /* other work of the waiting thread, done a little at a time (some
+	                    * 10 us), without any lock of ours; returns whether there may be more.  It may use the first `final`
+	                    * bytes of the receive buffer, which are final.  NULL: none */
 	void *context;
 };
 

@@ -28,7 +28,8 @@ struct head {
 	char name[56];                   /* the offer's: this is the memory that was meant */
 	uint32_t ranks, carriers, cell;
 	alignas(NEZHA_NODE_LINE) _Atomic uint32_t failed;
-	alignas(NEZHA_NODE_LINE) uint64_t note[NEZHA_NOTE_VALUES];
+	alignas(NEZHA_NODE_LINE) _Atomic uint64_t told;
+	uint64_t note[NEZHA_NOTE_VALUES];
 };
 
 /* ---- layout ---- */
@@ -55,6 +56,7 @@ static size_t lay_out(struct nezha_node *node)
 	uintptr_t base = (uintptr_t)node->base, at = base;
 
 	node->failed = (_Atomic uint32_t *)(at + offsetof(struct head, failed));
+	node->told = (_Atomic uint64_t *)(at + offsetof(struct head, told));
 	node->note = (uint64_t *)(at + offsetof(struct head, note));
 	at += sizeof(struct head);
 	node->rank = (struct nezha_node_rank *)at;

@@ -53,14 +53,16 @@ struct nezha_node {
 	int fd;                          /* the maker's until nezha_node_seal; else -1 */
 	char *base;                      /* the mapping, and what lies in it: */
 	_Atomic uint32_t *failed;        /* a call has failed on one rank: none can go on */
-	uint64_t *note;                  /* NEZHA_NOTE_VALUES: of all nodes, of the call that the carriers are in */
+	_Atomic uint64_t *told;          /* calls with a note of which that is known: */
+	uint64_t *note;                  /* NEZHA_NOTE_VALUES: of all nodes */
 	struct nezha_node_rank *rank;    /* [ranks] */
 	struct nezha_node_count *folded; /* [NEZHA_NODE_IN]: 1 + the number of the last cell that was folded in the slot */
 	struct nezha_node_count *out;    /* [carriers]: cells whose results it has put out */
 	struct nezha_node_count *taken;  /* [ranks * carriers]: cells of carrier c that rank r has collected */
 	char *in_data, *out_data;
-	uint64_t in_base;                /* of earlier calls: cells contributed */
-	uint64_t *out_base;              /* owned, [carriers]: cells put out */
+	uint64_t notes;                  /* of earlier calls: those with a note */
+	uint64_t in_base;                /* ... cells contributed */
+	uint64_t *out_base;              /* ... owned, [carriers]: cells put out */
 	uint32_t *collected;             /* owned, [carriers]: room for a call */
 };
 

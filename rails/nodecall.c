@@ -50,6 +50,7 @@ void nezha_nodecall_begin(struct nezha_nodecall *call, struct nezha_node *node, 
 		.element = element,
 		.sendbuf = sendbuf,
 		.recvbuf = recvbuf,
+		.noted = note,
 		.carrier = node->local < pieces->count,
 		.total = (uint32_t)pieces->count * pieces->cells,
 	};
@@ -135,11 +136,12 @@ static bool fold(struct nezha_nodecall *call)
 
 /* ---- results ---- */
 
+/* Empty cells are folded and put like others, in their turn. */
 static bool has_result(const struct nezha_nodecall *call)
 {
 	struct nezha_range piece, cell;
 
-	if (!call->carrier || call->put == call->pieces->cells)
+	if (!call->carrier || call->put == call->folded)
 		return false;
 	piece = nezha_pieces_piece(call->pieces, call->node->local);
 	cell = own_cell(call, call->put);
@@ -237,6 +239,8 @@ void nezha_nodecall_note(const struct nezha_nodecall *call, uint64_t note[NEZHA_
 void nezha_nodecall_tell_note(struct nezha_nodecall *call, const uint64_t note[NEZHA_NOTE_VALUES])
 {
 	memcpy(call->node->note, note, NEZHA_NOTE_VALUES * sizeof *note);
+	set(call->node->told, call->node->notes + 1);
+	nezha_node_wake_all(call->node, NEZHA_NODE_WANT_RESULT);
 }
 
 void nezha_nodecall_hear_note(const struct nezha_nodecall *call, uint64_t note[NEZHA_NOTE_VALUES])
@@ -244,30 +248,37 @@ void nezha_nodecall_hear_note(const struct nezha_nodecall *call, uint64_t note[N
 	memcpy(note, call->node->note, NEZHA_NOTE_VALUES * sizeof *note);
 }
 
+static bool misses_note(const struct nezha_nodecall *call)
+{
+	return call->noted && get(call->node->told) == call->node->notes;
+}
+
 static uint32_t wants(const struct nezha_nodecall *call)
 {
 	return (call->contributed < call->total ? NEZHA_NODE_WANT_SLOT : 0) |
 	       (call->carrier && call->folded < call->pieces->cells ? NEZHA_NODE_WANT_INPUT : 0) |
-	       (call->missing ? NEZHA_NODE_WANT_RESULT : 0) | (has_result(call) ? NEZHA_NODE_WANT_ROOM : 0);
+	       (call->missing || misses_note(call) ? NEZHA_NODE_WANT_RESULT : 0) | (has_result(call) ? NEZHA_NODE_WANT_ROOM : 0);
+}
+
+bool nezha_nodecall_over(const struct nezha_nodecall *call)
+{
+	return call->contributed == call->total && !call->missing && !misses_note(call) &&
+	       (!call->carrier || call->put == call->pieces->cells);
 }
 
 bool nezha_nodecall_wait(struct nezha_nodecall *call, uint64_t timeout)
 {
 	uint32_t bell = nezha_node_doze(call->node, wants(call));
 	bool moved = nezha_nodecall_move(call);
+	bool awake = moved || nezha_nodecall_over(call) || atomic_load(call->node->failed);
 
-	nezha_node_sleep(call->node, bell, moved || atomic_load(call->node->failed) ? 0 : timeout);
+	nezha_node_sleep(call->node, bell, awake ? 0 : timeout);
 	return moved;
-}
-
-bool nezha_nodecall_over(const struct nezha_nodecall *call)
-{
-	return call->contributed == call->total && !call->missing &&
-	       (!call->carrier || call->put == call->pieces->cells);
 }
 
 void nezha_nodecall_end(struct nezha_nodecall *call)
 {
+	call->node->notes += call->noted;
 	call->node->in_base += call->total;
 	for (int c = 0; c < call->pieces->count; c++)
 		call->node->out_base[c] += call->pieces->cells;

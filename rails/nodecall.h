@@ -22,6 +22,7 @@ struct nezha_nodecall {
 	uint32_t element;        /* bytes */
 	const char *sendbuf;
 	char *recvbuf;
+	bool noted;
 	bool carrier;            /* piece number node->local is this rank's */
 	uint32_t total;          /* cells of the call */
 	uint32_t contributed;    /* ... that this rank has contributed to, its own included */
@@ -45,8 +46,8 @@ bool nezha_nodecall_move(struct nezha_nodecall *call);
 uint64_t nezha_nodecall_folded(const struct nezha_nodecall *call);
 void nezha_nodecall_final(struct nezha_nodecall *call, uint64_t bytes);
 
-/* Carrier 0, once something is folded: the least of the node's notes.  Before anything is final: what it is of all nodes.  All, at
- * the end: what that was. */
+/* Carrier 0, once something is folded: the least of the node's notes; then, what it is of all nodes.  All, when the call is over:
+ * what that was. */
 void nezha_nodecall_note(const struct nezha_nodecall *call, uint64_t note[NEZHA_NOTE_VALUES]);
 void nezha_nodecall_tell_note(struct nezha_nodecall *call, const uint64_t note[NEZHA_NOTE_VALUES]);
 void nezha_nodecall_hear_note(const struct nezha_nodecall *call, uint64_t note[NEZHA_NOTE_VALUES]);

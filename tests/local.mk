@@ -48,12 +48,16 @@ tests_unit_test_tune_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_estimator
 unit_tests += tests/unit/test_recorded
 unit_tests += tests/unit/test_hello
+unit_tests += tests/unit/test_node
 unit_tests += tests/unit/test_policy
 unit_tests += tests/unit/test_probe
 unit_tests += tests/unit/test_share
 unit_tests += tests/conformance/test_conformance
 tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.c tests/conformance/world.c \
 	tests/conformance/world.h tests/conformance/mock_rail.c tests/conformance/mock_rail.h
+unit_tests += tests/conformance/test_hierarchy
+tests_conformance_test_hierarchy_SOURCES = tests/conformance/test_hierarchy.c tests/conformance/world.c \
+	tests/conformance/world.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Several ranks on a node, over real connections: results are compared bit for bit with the order that hierarchy.h
+ * promises.  The ranks are threads; which of them share a "node" is the test's choice. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "rails/hierarchy.h"
+#include "rails/link.h"
+#include "rails/pieces.h"
+#include "rails/reduce.h"
+#include "tests/conformance/world.h"
+#include "tuning/grid.h"
+#include "tuning/status.h"
+
+/* Where the ranks are, and what they show each other when a hierarchy is opened. */
+struct layout {
+	int ranks, nodes;
+	int node[WORLD_MOST];
+	struct nezha_node_offer offers[WORLD_MOST];
+	uint32_t masks[WORLD_MOST];
+};
+
+static struct nezha_hierarchy *open_hierarchy(struct member *member, struct layout *layout, uint64_t id)
+{
+	struct nezha_hierarchy *hierarchy = NULL;
+	uint32_t agreed = UINT32_MAX;
+	int rank = member->rank;
+
+	EXPECT(member, nezha_hierarchy_create(member->engine, layout->node, layout->ranks, layout->nodes, rank, &hierarchy,
+	                                      &layout->offers[rank]) == NEZHA_OK);
+	world_barrier(member);
+	nezha_hierarchy_connect(hierarchy, member->world->cards, &layout->offers[nezha_hierarchy_host(hierarchy)], id, 10,
+	                        &layout->masks[rank]);
+	world_barrier(member);
+	for (int r = 0; r < layout->ranks; r++)
+		agreed &= layout->masks[r];
+	EXPECT(member, agreed != 0);
+	nezha_hierarchy_activate(hierarchy, agreed);
+	world_barrier(member);
+	return hierarchy;
+}
+
+/* ---- the promised order ---- */
+
+/* sums[k] of node k: its ranks' contributions in their order. */
+static void sum_nodes(const struct layout *layout, enum nezha_type type, enum nezha_op op, uint64_t count, unsigned seed,
+                      char *sums[WORLD_MOST])
+{
+	char *one = malloc(count * 8);
+	bool begun[WORLD_MOST] = { false };
+
+	for (int r = 0; r < layout->ranks; r++) {
+		char *sum = sums[layout->node[r]];
+
+		world_fill(begun[layout->node[r]] ? one : sum, type, count, r, seed);
+		if (begun[layout->node[r]])
+			nezha_reduce_kernel(type, op)(sum, sum, one, count);
+		begun[layout->node[r]] = true;
+	}
+	free(one);
+}
+
+/* The ring's order, for one batch: the nodes are in order[]. */
+static void fold_batch(char *out, char *const sums[WORLD_MOST], const int *order, int nodes, struct nezha_range batch,
+                       uint32_t block, enum nezha_type type, enum nezha_op op)
+{
+	struct nezha_grid grid;
+
+	if (nezha_grid_make(batch.length, block, &grid) != NEZHA_OK)
+		abort();
+	for (uint32_t b = 0; b < grid.blocks; b++) {
+		uint64_t at = batch.begin + nezha_grid_offset(&grid, b);
+		uint32_t length = nezha_grid_length(&grid, b);
+		int start = (int)(b % (uint32_t)nodes) + 1;
+
+		memcpy(out + at, sums[order[start % nodes]] + at, length);
+		for (int k = 1; k < nodes; k++)
+			nezha_reduce_kernel(type, op)(out + at, out + at, sums[order[(start + k) % nodes]] + at,
+			                              length / nezha_type_size(type));
+	}
+}
+
+static int count_carriers(const struct layout *layout)
+{
+	int carriers = layout->ranks;
+
+	for (int k = 0; k < layout->nodes; k++) {
+		int here = 0;
+
+		for (int r = 0; r < layout->ranks; r++)
+			here += layout->node[r] == k;
+		if (here < carriers)
+			carriers = here;
+	}
+	return carriers;
+}
+
+static void reference(const struct layout *layout, void *out, enum nezha_type type, enum nezha_op op, uint64_t count,
+                      uint32_t block, unsigned seed)
+{
+	char *sums[WORLD_MOST];
+	int order[WORLD_MOST], nodes = 0;
+	bool seen[WORLD_MOST] = { false };
+	struct nezha_pieces pieces;
+
+	for (int k = 0; k < layout->nodes; k++)
+		sums[k] = malloc(count * 8);
+	sum_nodes(layout, type, op, count, seed, sums);
+	for (int r = 0; r < layout->ranks; r++) {
+		if (!seen[layout->node[r]])
+			order[nodes++] = layout->node[r];
+		seen[layout->node[r]] = true;
+	}
+	nezha_pieces_make(count * nezha_type_size(type), count_carriers(layout), nodes, block, NEZHA_BLOCK_MIN, &pieces);
+	for (int c = 0; c < pieces.count; c++) {
+		struct nezha_range piece = nezha_pieces_piece(&pieces, c), batch;
+
+		for (uint64_t done = 0; done < piece.length; done += batch.length) {
+			batch = nezha_pieces_batch(&pieces, c, done);
+			fold_batch(out, sums, order, nodes, batch, nezha_pieces_block(&pieces, c, batch.length, nodes),
+			           type, op);
+		}
+	}
+	for (int k = 0; k < layout->nodes; k++)
+		free(sums[k]);
+}
+
+/* ---- calls ---- */
+
+static void check_call(struct member *member, const struct layout *layout, struct nezha_hierarchy *hierarchy,
+                       enum nezha_type type, enum nezha_op op, uint64_t count, uint32_t block, bool in_place)
+{
+	size_t bytes = count * nezha_type_size(type);
+	unsigned seed = (unsigned)(count * 31 + type * 7 + op);
+	char *send = malloc(bytes), *recv = malloc(bytes), *wanted = malloc(bytes);
+	uint64_t note[NEZHA_NOTE_VALUES];
+	bool noted = count % 2;
+
+	for (int i = 0; i < NEZHA_NOTE_VALUES; i++)
+		note[i] = count * 100 + (uint64_t)((member->rank * 5 + i) % layout->ranks);
+	world_fill(send, type, count, member->rank, seed);
+	memset(recv, 0xa5, bytes);
+	if (in_place)
+		memcpy(recv, send, bytes);
+	EXPECT(member, nezha_hierarchy_allreduce(hierarchy, in_place ? recv : send, recv, count, type, op,
+	                                         &(struct nezha_way){ .block = block, .note = noted ? note : NULL }) == NEZHA_OK);
+	for (int i = 0; noted && i < NEZHA_NOTE_VALUES; i++) {
+		uint64_t least = UINT64_MAX;
+
+		for (int r = 0; r < layout->ranks; r++)
+			if (count * 100 + (uint64_t)((r * 5 + i) % layout->ranks) < least)
+				least = count * 100 + (uint64_t)((r * 5 + i) % layout->ranks);
+		EXPECT(member, note[i] == least);
+	}
+	reference(layout, wanted, type, op, count, block, seed);
+	EXPECT(member, !memcmp(recv, wanted, bytes));
+	free(send);
+	free(recv);
+	free(wanted);
+}
+
+static void pause_a_little(unsigned *random)
+{
+	struct timespec t = { 0, rand_r(random) % 3 ? 0 : rand_r(random) % 3000000 };
+
+	if (t.tv_nsec)
+		nanosleep(&t, NULL);
+}
+
+static void all_types_and_counts(struct member *member, void *argument)
+{
+	static const uint64_t counts[] = { 1, 2, 7, 1021, 1024, 4097, 65537, 300007, 1 << 20 };
+	struct layout *layout = argument;
+	struct nezha_hierarchy *hierarchy = open_hierarchy(member, layout, 2);
+	unsigned random = (unsigned)member->rank;
+
+	for (int type = 0; type < NEZHA_TYPE_COUNT; type++)
+		for (int op = 0; op < NEZHA_OP_COUNT; op++)
+			if (nezha_op_fits(op, type))
+				check_call(member, layout, hierarchy, type, op, 20011, NEZHA_BLOCK_MIN, (type + op) % 2);
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		pause_a_little(&random);
+		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 8192, false);
+		check_call(member, layout, hierarchy, NEZHA_FLOAT64, NEZHA_SUM, counts[i], 65536, true);
+	}
+	nezha_hierarchy_destroy(hierarchy);
+}
+
+static void test_layouts(void **state)
+{
+	struct layout layouts[] = {
+		{ .ranks = 8, .nodes = 4, .node = { 0, 0, 1, 1, 2, 2, 3, 3 } },
+		{ .ranks = 8, .nodes = 2, .node = { 1, 1, 1, 1, 0, 0, 0, 0 } },
+		{ .ranks = 7, .nodes = 3, .node = { 2, 0, 1, 2, 0, 1, 0 } },
+		{ .ranks = 5, .nodes = 2, .node = { 0, 1, 1, 1, 1 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+		assert_int_equal(world_run(layouts[i].ranks, 2, NEZHA_POLICY_ECF, all_types_and_counts, &layouts[i]), 0);
+}
+
+/* ---- several communicators at once ---- */
+
+struct lane {
+	struct member *member;
+	const struct layout *layout;
+	struct nezha_hierarchy *hierarchy;
+	int number;
+	pthread_t thread;
+};
+
+static void *run_lane(void *argument)
+{
+	struct lane *lane = argument;
+	unsigned random = (unsigned)(lane->member->rank * 10 + lane->number);
+
+	for (int i = 0; i < 12; i++) {
+		pause_a_little(&random);
+		check_call(lane->member, lane->layout, lane->hierarchy, NEZHA_FLOAT32, NEZHA_SUM,
+		           1 + (uint64_t)(i * 37 + lane->number * 11) % 50 * 3001, 8192, i % 2);
+	}
+	return NULL;
+}
+
+static void run_lanes(struct member *member, void *argument)
+{
+	struct layout *layout = argument;
+	struct lane lanes[3];
+
+	for (int i = 0; i < 3; i++)
+		lanes[i] = (struct lane){ member, layout, open_hierarchy(member, layout, 2 + (uint64_t)i), i, 0 };
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&lanes[i].thread, NULL, run_lane, &lanes[i]))
+			abort();
+	for (int i = 0; i < 3; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		nezha_hierarchy_destroy(lanes[i].hierarchy);
+	}
+}
+
+static void test_lanes(void **state)
+{
+	struct layout layout = { .ranks = 6, .nodes = 3, .node = { 0, 0, 1, 1, 2, 2 } };
+
+	(void)state;
+	assert_int_equal(world_run(layout.ranks, 2, NEZHA_POLICY_ECF, run_lanes, &layout), 0);
+}
+
+/* ---- connections that break ---- */
+
+static void calls_under_cuts(struct member *member, void *argument)
+{
+	struct layout *layout = argument;
+	struct nezha_hierarchy *hierarchy = open_hierarchy(member, layout, 2);
+	struct nezha_team *ring = nezha_hierarchy_ring(hierarchy);
+
+	for (int i = 0; i < 20; i++) {
+		/* Before the call, so that it is hit in the middle: the others are not in it yet. */
+		if (ring && (member->rank + i) % 3 == 0) {
+			pthread_mutex_lock(&member->engine->lock);
+			int fd = ring->right->paths[i % 2].end.fd;
+
+			if (fd >= 0)
+				shutdown(fd, SHUT_RDWR);
+			pthread_mutex_unlock(&member->engine->lock);
+		}
+		check_call(member, layout, hierarchy, NEZHA_FLOAT64, NEZHA_SUM, 100003 + (uint64_t)i * 8191, 16384, i % 2);
+	}
+	nezha_hierarchy_destroy(hierarchy);
+}
+
+static void test_cuts(void **state)
+{
+	struct layout layout = { .ranks = 6, .nodes = 3, .node = { 0, 1, 2, 0, 1, 2 } };
+
+	(void)state;
+	assert_int_equal(world_run(layout.ranks, 2, NEZHA_POLICY_ECF, calls_under_cuts, &layout), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_cuts),
+	};
+
+	return cmocka_run_group_tests_name("hierarchy", tests, NULL, NULL);
+}

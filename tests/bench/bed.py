@@ -21,8 +21,8 @@ PROGRAMS = os.environ.get("NEZHA_TEST_PROGRAMS") or os.path.join(BUILD, "tests/b
 
 Call = namedtuple("Call", "bytes how index start end us cpu_us wrong")
 # name for tables; which launcher; whether Nezha is preloaded; whether the peer's best options are given; the only
-# rail it has (None: all); settings of Nezha's, NAME=VALUE
-Contender = namedtuple("Contender", "name mpi nezha best rail settings", defaults=(None, ()))
+# rail it has (None: all); settings of Nezha's, NAME=VALUE; more options of the launcher
+Contender = namedtuple("Contender", "name mpi nezha best rail settings launcher", defaults=(None, (), ()))
 NEZHA_OPENMPI = Contender("Nezha, Open MPI", "openmpi", True, False)
 NEZHA_MPICH = Contender("Nezha, MPICH", "mpich", True, False)
 OPENMPI_RING = Contender("Open MPI, ring", "openmpi", False, True)
@@ -266,10 +266,13 @@ class Bed:
                 for name, value in MPICH_BEST:
                     options += ["-genv", name, value]
                 options += ["-genv", "UCX_MAX_RNDV_RAILS", str(min(4, len(self.mbits)))]
+        options += contender.launcher
         return [*options, "--"] if options else []
 
-    def _command(self, contender, name, args, seconds, control=False, environment=()):
-        command = [LAB, "run", "-d", self.name, "-i", "-t", str(seconds)]
+    def _command(self, contender, name, args, seconds, control=False, environment=(), ppn=1, idle=True):
+        command = [LAB, "run", "-d", self.name, "-p", str(ppn), "-t", str(seconds)]
+        if idle:
+            command.append("-i")
         if contender.nezha:
             rails = self.rails if contender.rail is None else self.rails.split(",")[contender.rail]
             settings = (*contender.settings, *environment)
@@ -284,7 +287,7 @@ class Bed:
         ]
 
     def start(self, contender, sizes, *args, seconds=120, **more):
-        """A running allreduce_bench; control: see _launcher."""
+        """A running allreduce_bench; control: see _launcher; ppn: ranks on a node."""
         args = ["-s", ",".join(str(s) for s in sizes), *args]
         return Job(self._command(contender, "allreduce_bench", args, seconds, **more), seconds + 15)
 

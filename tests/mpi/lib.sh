@@ -20,6 +20,7 @@
 # Variables that they heed: `before` and `after` (libraries in LD_PRELOAD around Nezha), `seconds` (a job's
 # time limit), and `control` (1: MPI's own traffic on the control network, so that cut rails hit Nezha alone;
 # rail: on rail 0),
+# `placement` (options of the launcher that place ranks),
 # `meanwhile` (a command to run while the job does).
 # The last job's output is $out, its report $report, its status $status.
 set -u
@@ -132,6 +133,9 @@ job() {
 	railopenmpi) launch=(--mca btl_tcp_if_include 10.77.0.0/24 --) ;;
 	railmpich) launch=(-genv UCX_NET_DEVICES e0 --) ;;
 	esac
+	# shellcheck disable=SC2086
+	[ -z "${placement-}" ] || launch=($placement ${launch[@]+"${launch[@]}"})
+	[ -z "${placement-}" ] || [ "${launch[-1]}" = -- ] || launch+=(--)
 	out=$work/out
 	: >"$out"
 	"$lab" run -d "$labname" -i -t "$seconds" "${options[@]}" "$mpi" "${launch[@]}" \

@@ -19,6 +19,9 @@
 #include "tuning/log.h"
 #include "tuning/status.h"
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u           /* linux/memfd.h, from 6.3 on */
+#endif
 #define CELL_MOST (64u << 10)
 #define CELL_UNIT (4u << 10)
 #define LENGTH_MOST (16u << 20)      /* bytes of cells, if cells of CELL_UNIT allow it */
@@ -127,6 +130,14 @@ static void draw_name(char *name, size_t len)
 	sodium_bin2hex(name + strlen(name), len - strlen(name), random, sizeof random);
 }
 
+/* Some systems allow only what cannot be executed, older ones do not know the flag. */
+static int create_memory(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	return fd >= 0 ? fd : memfd_create(name, MFD_CLOEXEC);
+}
+
 int nezha_node_make(int ranks, int carriers, uint32_t cell, struct nezha_node_offer *offer, struct nezha_node **out)
 {
 	struct nezha_node *node = create(ranks, carriers, cell, 0);
@@ -136,7 +147,7 @@ int nezha_node_make(int ranks, int carriers, uint32_t cell, struct nezha_node_of
 		return NEZHA_ERR_NOMEM;
 	memset(offer, 0, sizeof *offer);
 	draw_name(offer->name, sizeof offer->name);
-	node->fd = memfd_create(offer->name, MFD_CLOEXEC);
+	node->fd = create_memory(offer->name);
 	if (node->fd < 0 || ftruncate(node->fd, (off_t)node->length)) {
 		nezha_info("the ranks of a node cannot share memory: memfd: %m");
 		goto failed;

@@ -14,7 +14,7 @@ mpitest_scripts = tests/mpi/agree.test tests/mpi/comms.test tests/mpi/counters.t
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
 	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py \
-	tests/mpi/corrupt.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
+	tests/mpi/corrupt.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
 mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
@@ -70,8 +70,11 @@ tests/mpi/nothread.so: $(top_srcdir)/tests/mpi/nothread.c
 tests/mpi/corrupt.so: $(top_srcdir)/tests/mpi/corrupt.c $(top_srcdir)/tuning/model.h
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -I$(top_srcdir) -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/corrupt.c
-check_DATA += tests/mpi/corrupt.so tests/mpi/nothread.so
-CLEANFILES += tests/mpi/corrupt.so tests/mpi/nothread.so
+tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/mpi/noshare.c -ldl
+check_DATA += tests/mpi/corrupt.so tests/mpi/noshare.so tests/mpi/nothread.so
+CLEANFILES += tests/mpi/corrupt.so tests/mpi/noshare.so tests/mpi/nothread.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

@@ -3,12 +3,16 @@
 libnezha_core_la_SOURCES += \
 	rails/allreduce.c rails/call.c rails/call.h rails/clock.h rails/contact.c rails/contact.h rails/deal.c rails/deal.h \
 	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h \
-	rails/fingerprint.c rails/fingerprint.h rails/hierarchy.c rails/hierarchy.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
+	rails/fingerprint.c rails/fingerprint.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/landing.c rails/landing.h rails/link.c rails/link.h \
-	rails/node.c rails/node.h rails/nodecall.c rails/nodecall.h \
-	rails/pieces.c rails/pieces.h rails/place.c rails/place.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/service.c rails/service.h \
+	rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/service.c rails/service.h \
 	rails/share.c rails/share.h rails/tcp.c \
 	rails/team.c rails/team.h rails/traffic.c rails/wire.c rails/wire.h
+
+# several ranks on a node
+libnezha_core_la_SOURCES += \
+	rails/hierarchy.c rails/hierarchy.h rails/node.c rails/node.h rails/nodecall.c rails/nodecall.h \
+	rails/pieces.c rails/pieces.h rails/place.c rails/place.h
 
 # the NIC selector
 libnezha_core_la_SOURCES += \

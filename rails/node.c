@@ -24,7 +24,7 @@
 #endif
 #define CELL_MOST (64u << 10)
 #define CELL_UNIT (4u << 10)
-#define LENGTH_MOST (16u << 20)      /* bytes of cells, if cells of CELL_UNIT allow it */
+#define LENGTH_MOST (12u << 20)      /* bytes of cells; for NEZHA_NODE_RANKS_MAX counters take 4 MiB more */
 
 /* The beginning of the mapping. */
 struct head {

@@ -20,7 +20,7 @@
 
 #define NEZHA_NODE_IN 8
 #define NEZHA_NODE_OUT 4
-#define NEZHA_NODE_RANKS_MAX 1024    /* on one node */
+#define NEZHA_NODE_RANKS_MAX 256     /* on one node */
 #define NEZHA_NODE_LINE 64           /* bytes: what one rank writes and another one reads does not share a line */
 
 /* What a rank may be asleep for. */

@@ -125,7 +125,7 @@ static void sizes(void **state)
 			size_t length = nezha_node_length(ranks, carriers, cell);
 
 			assert_true(nezha_block_fits(cell));
-			assert_true(length <= (17u << 20) || cell == NEZHA_BLOCK_MIN);
+			assert_true(length <= (17u << 20));
 		}
 	assert_int_equal(nezha_node_cell(NEZHA_NODE_RANKS_MAX + 1, 1), 0);
 }

@@ -14,6 +14,10 @@ libnezha_core_la_SOURCES += \
 	rails/hierarchy.c rails/hierarchy.h rails/node.c rails/node.h rails/nodecall.c rails/nodecall.h \
 	rails/pieces.c rails/pieces.h rails/place.c rails/place.h
 
+# the aggregator: what it and its ranks have in common
+libnezha_core_la_SOURCES += \
+	rails/ina_slots.c rails/ina_slots.h rails/ina_wire.c rails/ina_wire.h
+
 # the NIC selector
 libnezha_core_la_SOURCES += \
 	rails/nic.h \

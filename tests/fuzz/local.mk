@@ -3,7 +3,7 @@
 # replay.c, which feeds it the corpus and a fixed number of seeded mutations; --enable-fuzz links it with libFuzzer too:
 # tests/fuzz/fuzz_NAME -max_total_time=600 DIR-FOR-NEW-INPUTS $(srcdir)/tests/fuzz/corpus/NAME
 fuzz_replays = tests/fuzz/replay_table tests/fuzz/replay_override tests/fuzz/replay_settings \
-	tests/fuzz/replay_elf tests/fuzz/replay_rails tests/fuzz/replay_wire
+	tests/fuzz/replay_elf tests/fuzz/replay_rails tests/fuzz/replay_wire tests/fuzz/replay_ina
 tests_fuzz_replay_table_SOURCES = tests/fuzz/fuzz_table.c tests/fuzz/replay.c
 tests_fuzz_replay_override_SOURCES = tests/fuzz/fuzz_override.c tests/fuzz/replay.c
 tests_fuzz_replay_settings_SOURCES = tests/fuzz/fuzz_settings.c tests/fuzz/replay.c
@@ -11,12 +11,13 @@ tests_fuzz_replay_elf_SOURCES = tests/fuzz/fuzz_elf.c tests/fuzz/replay.c
 tests_fuzz_replay_elf_LDADD = libnezha_info.la
 tests_fuzz_replay_rails_SOURCES = tests/fuzz/fuzz_rails.c tests/fuzz/replay.c
 tests_fuzz_replay_wire_SOURCES = tests/fuzz/fuzz_wire.c tests/fuzz/replay.c
+tests_fuzz_replay_ina_SOURCES = tests/fuzz/fuzz_ina.c tests/fuzz/replay.c
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)
 
 if ENABLE_FUZZ
 noinst_PROGRAMS += tests/fuzz/fuzz_table tests/fuzz/fuzz_override tests/fuzz/fuzz_settings \
-	tests/fuzz/fuzz_elf tests/fuzz/fuzz_rails tests/fuzz/fuzz_wire
+	tests/fuzz/fuzz_elf tests/fuzz/fuzz_rails tests/fuzz/fuzz_wire tests/fuzz/fuzz_ina
 endif
 tests_fuzz_fuzz_table_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 tests_fuzz_fuzz_override_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
@@ -25,5 +26,6 @@ tests_fuzz_fuzz_elf_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 tests_fuzz_fuzz_elf_LDADD = libnezha_info.la
 tests_fuzz_fuzz_rails_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 tests_fuzz_fuzz_wire_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_ina_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h

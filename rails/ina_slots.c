@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rails/ina_slots.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rails/reduce.h"
+#include "tuning/status.h"
+
+struct version {
+	struct nezha_ina_header header;      /* of its chunk, as the first rank said */
+	bool used;
+	bool complete;                       /* a flag of its own: the ranks that are in are not told from it */
+	uint16_t folded;                     /* contributions, in the order of folding */
+	uint64_t in[NEZHA_INA_RANKS_MAX / 64]; /* by rank */
+};
+
+struct nezha_ina_slots {
+	struct nezha_ina_budget *budget;
+	int ranks;
+	uint32_t window, chunk;
+	struct version *versions;            /* 2 * window: chunk s is in s mod (2 window) */
+	char *sums;                          /* a chunk for each version */
+	char *parked;                        /* a chunk for each version and rank */
+};
+
+uint64_t nezha_ina_slots_bytes(int ranks, uint32_t window, uint32_t chunk)
+{
+	return 2 * (uint64_t)window * (sizeof(struct version) + ((uint64_t)ranks + 1) * chunk);
+}
+
+int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t window, uint32_t chunk,
+                           struct nezha_ina_slots **out)
+{
+	uint64_t need = nezha_ina_slots_bytes(ranks, window, chunk);
+	struct nezha_ina_slots *slots;
+
+	if (need > budget->limit - budget->used)
+		return NEZHA_ERR_NOMEM;
+	slots = calloc(1, sizeof *slots);
+	if (!slots)
+		return NEZHA_ERR_NOMEM;
+	slots->versions = calloc(2 * (size_t)window, sizeof *slots->versions);
+	slots->sums = calloc(2 * (size_t)window * chunk, (size_t)ranks + 1);
+	if (!slots->versions || !slots->sums) {
+		free(slots->versions);
+		free(slots->sums);
+		free(slots);
+		return NEZHA_ERR_NOMEM;
+	}
+	slots->parked = slots->sums + 2 * (size_t)window * chunk;
+	slots->budget = budget;
+	slots->ranks = ranks;
+	slots->window = window;
+	slots->chunk = chunk;
+	budget->used += need;
+	*out = slots;
+	return NEZHA_OK;
+}
+
+void nezha_ina_slots_destroy(struct nezha_ina_slots *slots)
+{
+	if (!slots)
+		return;
+	slots->budget->used -= nezha_ina_slots_bytes(slots->ranks, slots->window, slots->chunk);
+	free(slots->versions);
+	free(slots->sums);
+	free(slots);
+}
+
+static uint32_t index_of(const struct nezha_ina_slots *slots, uint32_t seq)
+{
+	return seq & (2 * slots->window - 1);
+}
+
+static bool has(const struct version *version, int rank)
+{
+	return version->in[rank / 64] >> rank % 64 & 1;
+}
+
+/* The rank whose contribution is the n-th to be folded. */
+static int nth_rank(const struct nezha_ina_slots *slots, const struct version *version, int n)
+{
+	return (int)((version->header.block % (uint32_t)slots->ranks + 1 + (uint32_t)n) % (uint32_t)slots->ranks);
+}
+
+/* Whether chunk `seq` may begin where this version is: it is the first one there, or the next but one of the slot; and the
+ * sender has the result of the slot's chunk in between. */
+static bool may_begin(const struct nezha_ina_slots *slots, const struct version *version, uint32_t seq)
+{
+	const struct version *between = &slots->versions[index_of(slots, seq - slots->window)];
+
+	if (version->used ? seq - version->header.seq != 2 * slots->window || !version->complete
+	                  : seq >= 2 * slots->window)
+		return false;
+	if (!version->used && seq < slots->window)
+		return true;
+	return between->used && between->complete && between->header.seq == seq - slots->window;
+}
+
+static void begin(struct version *version, const struct nezha_ina_header *header)
+{
+	memset(version, 0, sizeof *version);
+	version->used = true;
+	version->header = *header;
+}
+
+static bool agrees(const struct version *version, const struct nezha_ina_header *header)
+{
+	const struct nezha_ina_header *first = &version->header;
+
+	return first->call == header->call && first->block == header->block && first->type == header->type &&
+	       first->op == header->op && first->length == header->length;
+}
+
+static void fold_one(struct nezha_ina_slots *slots, struct version *version, char *sum, const void *data)
+{
+	const struct nezha_ina_header *header = &version->header;
+
+	if (version->folded++ == 0)
+		memcpy(sum, data, header->length);
+	else
+		nezha_reduce_kernel(header->type, header->op)(sum, sum, data, header->length / nezha_type_size(header->type));
+	version->complete = version->folded == slots->ranks;
+}
+
+/* Folds the contribution and those parked that follow it, or parks it. */
+static void fold(struct nezha_ina_slots *slots, struct version *version, int rank, const void *payload)
+{
+	size_t at = (size_t)(version - slots->versions);
+	char *sum = slots->sums + at * slots->chunk;
+	char *parked = slots->parked + at * slots->chunk * (size_t)slots->ranks;
+
+	version->in[rank / 64] |= (uint64_t)1 << rank % 64;
+	if (nth_rank(slots, version, version->folded) != rank) {
+		memcpy(parked + (size_t)rank * slots->chunk, payload, version->header.length);
+		return;
+	}
+	fold_one(slots, version, sum, payload);
+	while (!version->complete) {
+		int next = nth_rank(slots, version, version->folded);
+
+		if (!has(version, next))
+			return;
+		fold_one(slots, version, sum, parked + (size_t)next * slots->chunk);
+	}
+}
+
+static void tell(const struct nezha_ina_slots *slots, const struct version *version, struct nezha_ina_sum *out)
+{
+	out->header = version->header;
+	out->header.kind = NEZHA_INA_RESULT;
+	out->header.flags = 0;
+	out->header.rank = 0;
+	out->data = slots->sums + (size_t)(version - slots->versions) * slots->chunk;
+}
+
+enum nezha_ina_taken nezha_ina_slots_take(struct nezha_ina_slots *slots, const struct nezha_ina_header *header,
+                                          const void *payload, struct nezha_ina_sum *out)
+{
+	struct version *version = &slots->versions[index_of(slots, header->seq)];
+
+	if (header->rank >= slots->ranks || header->length > slots->chunk)
+		return NEZHA_INA_OUTSIDE;
+	if (!version->used || version->header.seq != header->seq) {
+		if (!may_begin(slots, version, header->seq))
+			return NEZHA_INA_OUTSIDE;
+		begin(version, header);
+	} else if (!agrees(version, header)) {
+		return NEZHA_INA_DISAGREE;
+	}
+	if (version->complete) {
+		tell(slots, version, out);
+		return NEZHA_INA_KEPT;
+	}
+	if (has(version, header->rank))
+		return NEZHA_INA_TWICE;
+	fold(slots, version, header->rank, payload);
+	if (!version->complete)
+		return NEZHA_INA_TAKEN;
+	tell(slots, version, out);
+	return NEZHA_INA_COMPLETE;
+}
+
+void nezha_ina_slots_missing(const struct nezha_ina_slots *slots, uint32_t seq, struct nezha_ina_missing *out)
+{
+	const struct version *version = &slots->versions[index_of(slots, seq)];
+	bool begun = version->used && version->header.seq == seq;
+
+	memset(out, 0, sizeof *out);
+	for (int r = 0; r < slots->ranks; r++)
+		if (!begun || !has(version, r))
+			out->bits[r / 8] |= (uint8_t)(1u << r % 8);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What may come to an aggregator and to a rank that uses one: the input is checked as a packet and as a record, in both
+ * directions; then, cut into packets (two bytes of length each), it goes into the slots of a session.  No byte outside
+ * the input or the slots may be touched, and what the slots give out must pass the checks of the receiver. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rails/ina_slots.h"
+#include "tests/fuzz/fuzz.h"
+#include "tuning/status.h"
+#include "tuning/text.h"
+
+#define RANKS 3
+#define CHUNK 512
+
+static void check_record(const uint8_t *data, size_t size)
+{
+	struct nezha_ina_record record;
+
+	if (size < sizeof record)
+		return;
+	memcpy(&record, data, sizeof record);
+	if (nezha_ina_record_check_upward(&record) == NEZHA_OK && record.kind == NEZHA_INA_JOIN) {
+		fuzz_assert(record.join.rank < record.join.ranks && record.join.ranks <= NEZHA_INA_RANKS_MAX);
+		fuzz_assert(record.join.chunk >= NEZHA_INA_CHUNK_MIN && record.join.window <= NEZHA_INA_WINDOW_MAX);
+	}
+	if (nezha_ina_record_check_downward(&record) == NEZHA_OK && record.kind == NEZHA_INA_REFUSED)
+		for (const char *c = record.text; *c; c++)
+			fuzz_assert(c < record.text + sizeof record.text && !nezha_is_control(*c));
+}
+
+static void take(struct nezha_ina_slots *slots, const uint8_t *packet, size_t size)
+{
+	struct nezha_ina_header header, answer;
+	struct nezha_ina_missing missing;
+	struct nezha_ina_sum sum;
+	enum nezha_ina_taken taken;
+	uint8_t out[sizeof header + CHUNK];
+
+	if (nezha_ina_check_upward(packet, size, &header) != NEZHA_OK)
+		return;
+	taken = nezha_ina_slots_take(slots, &header, packet + sizeof header, &sum);
+	nezha_ina_slots_missing(slots, header.seq, &missing);
+	if (taken != NEZHA_INA_COMPLETE && taken != NEZHA_INA_KEPT)
+		return;
+	memcpy(out, &sum.header, sizeof sum.header);
+	memcpy(out + sizeof header, sum.data, sum.header.length);
+	fuzz_assert(nezha_ina_check_downward(out, sizeof header + sum.header.length, &answer) == NEZHA_OK);
+	fuzz_assert(!memcmp(&(struct nezha_ina_missing){ 0 }, &missing, sizeof missing));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct nezha_ina_budget budget = { .limit = 1 << 20 };
+	struct nezha_ina_slots *slots;
+	struct nezha_ina_header header;
+
+	check_record(data, size);
+	nezha_ina_check_upward(data, size, &header);
+	nezha_ina_check_downward(data, size, &header);
+	if (nezha_ina_slots_create(&budget, RANKS, NEZHA_INA_WINDOW_MIN, CHUNK, &slots) != NEZHA_OK)
+		abort();
+	while (size > 2) {
+		size_t length = data[0] | (size_t)data[1] << 8;
+
+		data += 2;
+		size -= 2;
+		length = length < size ? length : size;
+		take(slots, data, length);
+		data += length;
+		size -= length;
+	}
+	nezha_ina_slots_destroy(slots);
+	fuzz_assert(!budget.used);
+	return 0;
+}

@@ -16,7 +16,18 @@ libnezha_core_la_SOURCES += \
 
 # the aggregator: what it and its ranks have in common
 libnezha_core_la_SOURCES += \
-	rails/ina_slots.c rails/ina_slots.h rails/ina_wire.c rails/ina_wire.h
+	rails/ina_address.c rails/ina_address.h rails/ina_wire.c rails/ina_wire.h
+
+# nezha-aggd; what it does is a library of its own, so that tests can run it in a thread
+noinst_LTLIBRARIES += libnezha_aggd.la
+libnezha_aggd_la_SOURCES = \
+	rails/aggd.c rails/aggd.h rails/aggd_control.c rails/aggd_data.c rails/aggd_session.c rails/aggd_state.h \
+	rails/ina_slots.c rails/ina_slots.h
+libnezha_aggd_la_LIBADD = libnezha_core.la
+
+bin_PROGRAMS += nezha-aggd
+nezha_aggd_SOURCES = rails/nezha-aggd.c
+nezha_aggd_LDADD = libnezha_aggd.la
 
 # the NIC selector
 libnezha_core_la_SOURCES += \

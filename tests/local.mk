@@ -50,6 +50,7 @@ unit_tests += tests/unit/test_recorded
 unit_tests += tests/unit/test_hello
 unit_tests += tests/unit/test_node
 unit_tests += tests/unit/test_ina_slots
+tests_unit_test_ina_slots_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_ina_wire
 unit_tests += tests/unit/test_policy
 unit_tests += tests/unit/test_probe
@@ -95,7 +96,7 @@ MPITEST_CFLAGS = -std=gnu17 -g -O2 -pthread $(WARN_CFLAGS) -I$(top_srcdir)
 include $(top_srcdir)/tests/mpi/local.mk
 
 # ---- Tools and manual pages ---------------------------------------------------------------------------------
-tool_tests = tests/tools/info_arguments.test tests/tools/info_check.test tests/tools/info_host.test \
+tool_tests = tests/tools/aggd.test tests/tools/info_arguments.test tests/tools/info_check.test tests/tools/info_host.test \
 	tests/tools/info_table.test tests/tools/manual.test tests/tools/osu_apply.test \
 	tests/tools/osu_tree.test tests/tools/results.test
 TESTS += $(tool_tests)

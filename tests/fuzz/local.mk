@@ -12,6 +12,7 @@ tests_fuzz_replay_elf_LDADD = libnezha_info.la
 tests_fuzz_replay_rails_SOURCES = tests/fuzz/fuzz_rails.c tests/fuzz/replay.c
 tests_fuzz_replay_wire_SOURCES = tests/fuzz/fuzz_wire.c tests/fuzz/replay.c
 tests_fuzz_replay_ina_SOURCES = tests/fuzz/fuzz_ina.c tests/fuzz/replay.c
+tests_fuzz_replay_ina_LDADD = libnezha_aggd.la
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)
 
@@ -27,5 +28,6 @@ tests_fuzz_fuzz_elf_LDADD = libnezha_info.la
 tests_fuzz_fuzz_rails_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 tests_fuzz_fuzz_wire_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 tests_fuzz_fuzz_ina_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_ina_LDADD = libnezha_aggd.la
 
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the parts of the aggregation daemon share: sessions (one for each team), and peers (one for each control
+ * connection). */
+#ifndef NEZHA_RAILS_AGGD_STATE_H
+#define NEZHA_RAILS_AGGD_STATE_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "rails/aggd.h"
+#include "rails/ina_slots.h"
+#include "rails/ina_wire.h"
+
+#define AGGD_BUCKETS 1024
+
+struct aggd_session;
+
+/* What epoll hands back. */
+struct aggd_end {
+	enum { AGGD_END_ORDERS, AGGD_END_DATA, AGGD_END_LISTENER, AGGD_END_PEER } kind;
+	int fd;
+};
+
+/* A control connection. */
+struct aggd_peer {
+	struct aggd_end end;             /* first: see above */
+	LIST_ENTRY(aggd_peer) entry;
+	struct sockaddr_in address;
+	unsigned char nonce[NEZHA_INA_NONCE_BYTES];
+	struct nezha_ina_record in;
+	uint32_t have;                   /* bytes of `in` */
+	struct aggd_session *session;    /* NULL: it has not joined */
+	int rank;
+	uint64_t deadline;               /* ns: by when it must have joined */
+};
+
+struct aggd_member {
+	struct aggd_peer *peer;          /* NULL: not here yet */
+	struct sockaddr_in address;      /* UDP */
+	uint16_t chunk, window;          /* what it can do */
+	bool answered, heard;            /* it has said whether a beacon came; it came */
+};
+
+struct aggd_session {
+	LIST_ENTRY(aggd_session) entry;
+	LIST_ENTRY(aggd_session) same;   /* of the same hash of the token; only when welcomed */
+	unsigned char team[NEZHA_INA_TEAM_BYTES];
+	uint64_t token;
+	int ranks, joined, answered;
+	bool welcomed, ready, grouped;
+	uint16_t chunk, window;
+	struct sockaddr_in group;        /* sin_port 0: none */
+	uint64_t beacon_at, deadline;    /* ns: when the next beacon goes; by when all must have answered */
+	struct nezha_ina_slots *slots;   /* NULL before the welcome */
+	struct aggd_member members[];
+};
+
+struct aggd_io;
+
+struct nezha_aggd {
+	struct nezha_aggd_config config;
+	uint64_t epoch;
+	atomic_uint orders;              /* enum nezha_aggd_order bits */
+	int epoll;
+	struct aggd_end wake, data, listener;
+	bool draining;
+	uint64_t drain_until;
+	uint16_t groups;                 /* given out so far */
+	uint32_t strangers;              /* peers that have not joined */
+	uint32_t peer_count;
+	LIST_HEAD(, aggd_peer) peers;
+	LIST_HEAD(, aggd_session) sessions;
+	LIST_HEAD(, aggd_session) tokens[AGGD_BUCKETS];
+	struct nezha_ina_budget budget;
+	struct nezha_aggd_stats stats;
+	struct aggd_io *io;
+};
+
+/* ---- aggd_control.c ---- */
+
+void aggd_accept(struct nezha_aggd *aggd);
+
+/* The peer's connection is readable; it may be gone afterwards. */
+void aggd_peer_ready(struct nezha_aggd *aggd, struct aggd_peer *peer);
+
+/* Sends a record; false: it could not be, and the caller drops the peer. */
+bool aggd_tell(struct aggd_peer *peer, const struct nezha_ina_record *record);
+
+/* Closes the connection, without a look at its session. */
+void aggd_peer_close(struct nezha_aggd *aggd, struct aggd_peer *peer);
+
+/* Ends peers that have not joined in time. */
+void aggd_peers_tick(struct nezha_aggd *aggd, uint64_t now);
+
+/* ---- aggd_session.c ---- */
+
+/* A peer with a proven JOIN; it may be gone afterwards. */
+void aggd_join(struct nezha_aggd *aggd, struct aggd_peer *peer, const struct nezha_ina_join *join);
+
+/* A member has said whether a beacon came. */
+void aggd_answered(struct nezha_aggd *aggd, struct aggd_peer *peer, bool heard);
+
+/* A member's connection has ended, or it leaves: so does its session.  Closes the connection. */
+void aggd_leave(struct nezha_aggd *aggd, struct aggd_peer *peer);
+
+/* Ends the session: all members are told why, their connections are closed. */
+void aggd_session_end(struct nezha_aggd *aggd, struct aggd_session *session, const char *why);
+
+/* NULL: there is none. */
+struct aggd_session *aggd_session_find(struct nezha_aggd *aggd, uint64_t token);
+
+/* Beacons and time limits; returns whether some session is waiting for its members' answers. */
+bool aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now);
+
+/* ---- aggd_data.c ---- */
+
+int aggd_io_create(struct nezha_aggd *aggd);
+void aggd_io_destroy(struct aggd_io *io);
+
+/* Packets have come. */
+void aggd_receive(struct nezha_aggd *aggd);
+
+void aggd_beacon(struct nezha_aggd *aggd, const struct aggd_session *session);
+
+#endif

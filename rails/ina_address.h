@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Where an aggregator is, as users write it: ADDRESS[:PORT]. */
+#ifndef NEZHA_RAILS_INA_ADDRESS_H
+#define NEZHA_RAILS_INA_ADDRESS_H
+
+#include <netinet/in.h>
+#include <stdint.h>
+
+struct nezha_ina_address {
+	struct in_addr address;    /* network byte order */
+	uint16_t port;             /* host byte order; NEZHA_INA_PORT if none was given */
+};
+
+/* NEZHA_OK, or NEZHA_ERR_INVALID with a static text in *wrong: what is allowed, to stand behind "\"TEXT\" ". */
+int nezha_ina_address_parse(const char *text, struct nezha_ina_address *out, const char **wrong);
+
+#endif

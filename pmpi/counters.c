@@ -10,12 +10,12 @@
 
 size_t nezha_mpi_rail_counters(struct nezha_rail_counter *out, size_t max)
 {
-	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
+	struct nezha_rail_stats stats[NEZHA_STATS_MAX];
 	size_t count = 0;
 
 	pthread_mutex_lock(&nezha_context.lock);
 	if (nezha_context.engine)
-		count = nezha_engine_rail_stats(nezha_context.engine, stats, NEZHA_RAILS_MAX);
+		count = nezha_engine_rail_stats(nezha_context.engine, stats, NEZHA_STATS_MAX);
 	pthread_mutex_unlock(&nezha_context.lock);
 	for (size_t i = 0; i < count && i < max; i++) {
 		/* no byte of it is left unset: programs send these structs to one another */

@@ -22,11 +22,11 @@
 
 static void tell_rails(void)
 {
-	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
+	struct nezha_rail_stats stats[NEZHA_STATS_MAX];
 	size_t count = 0;
 
 	if (nezha_context.engine)
-		count = nezha_engine_rail_stats(nezha_context.engine, stats, NEZHA_RAILS_MAX);
+		count = nezha_engine_rail_stats(nezha_context.engine, stats, NEZHA_STATS_MAX);
 	for (size_t i = 0; i < count && i < NEZHA_REPORT_RAILS; i++) {
 		struct nezha_report_rail rail = {
 			.bytes = stats[i].bytes_sent,

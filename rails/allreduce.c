@@ -81,26 +81,69 @@ static uint32_t our_rails(const struct nezha_team *team, uint32_t common)
 	return ours ? ours : UINT32_MAX;
 }
 
-static int begin(struct nezha_team *team, const struct nezha_grid *grid, nezha_reduce_fn *kernel, uint32_t element,
+/* What the call's note shall have of this rank; false: it carries none. */
+static bool make_note(struct nezha_team *team, const struct nezha_grid *grid, const struct nezha_way *way,
+                      uint64_t note[NEZHA_CALL_VALUES])
+{
+	const struct nezha_collective_ops *ops = team->collective;
+	bool rail = ops && ops->share && ops->notes(team->collective_rail, grid, team->entered + 1);
+
+	memset(note, 0xff, NEZHA_CALL_VALUES * sizeof *note);
+	if (way->note)
+		memcpy(note, way->note, NEZHA_NOTE_VALUES * sizeof *note);
+	if (rail)
+		ops->tell(team->collective_rail, note + NEZHA_NOTE_VALUES);
+	team->told = rail;
+	return rail || way->note;
+}
+
+static void read_note(struct nezha_team *team, const struct nezha_way *way)
+{
+	const struct nezha_call *call = &team->call;
+
+	if (way->note)
+		memcpy(way->note, call->note, NEZHA_NOTE_VALUES * sizeof *call->note);
+	if (team->told)
+		team->collective->learn(team->collective_rail, call->note + NEZHA_NOTE_VALUES);
+}
+
+/* How many blocks the collective rail takes; the links leave its rail to it, if they have another. */
+static uint32_t share(struct nezha_team *team, const struct nezha_way *way)
+{
+	const struct nezha_collective_ops *ops = team->collective;
+	struct nezha_call *call = &team->call;
+	uint32_t all = (1u << team->engine->card.rail_count) - 1, others;
+	uint32_t shared = ops && ops->share ? ops->share(team->collective_rail, &call->grid) : way->shared;
+
+	call->rails = our_rails(team, way->rails);
+	if (shared && ops && ops->share) {
+		others = call->rails & all & ~ops->occupies(team->collective_rail);
+		call->rails = others ? others : call->rails;
+	}
+	return shared < call->grid.blocks ? shared : call->grid.blocks;
+}
+
+static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum nezha_type type, enum nezha_op op,
                  const void *sendbuf, void *recvbuf, const struct nezha_way *way)
 {
 	struct nezha_call *call = &team->call;
+	uint64_t note[NEZHA_CALL_VALUES];
+	bool noted = make_note(team, grid, way, note);
 	struct nezha_wire grant;
-	int rc = nezha_call_begin(call, grid, kernel, element, sendbuf, recvbuf, way->note);
-	uint32_t shared = way->shared < grid->blocks ? way->shared : grid->blocks;
+	int rc = nezha_call_begin(call, grid, type, op, sendbuf, recvbuf, noted ? note : NULL);
+	uint32_t shared;
 
 	if (rc != NEZHA_OK)
 		return rc;
 	memset(team->last_bytes, 0, sizeof team->last_bytes);
 	call->op = ++team->entered;
-	call->rails = our_rails(team, way->rails);
 	call->active = true;
-	team->moved = nezha_now();
+	call->began = team->moved = nezha_now();
 	LIST_INSERT_HEAD(&team->engine->busy, team, busy);
 	grant = nezha_wire_make(NEZHA_WIRE_GRANT, team->id, call->op);
 	nezha_inlink_reply(team->left, &grant);
-	for (uint32_t b = 0; b < shared; b++)
-		call->state[b] |= NEZHA_BLOCK_ON_RAIL;
+	shared = share(team, way);
+	nezha_call_share(call, shared);
 	nezha_deal_expect(team, nezha_call_bytes(call));
 	if (shared && team->collective->post(team->collective_rail, call, 0, shared) != NEZHA_OK)
 		for (uint32_t b = 0; b < shared; b++)
@@ -168,19 +211,20 @@ static int run(struct nezha_team *team, const struct nezha_way *way)
 int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
                     enum nezha_type type, enum nezha_op op, const struct nezha_way *way)
 {
-	uint32_t element = (uint32_t)nezha_type_size(type);
 	struct nezha_grid grid;
-	int rc = nezha_grid_make(count * element, way->block, &grid);
+	int rc = nezha_grid_make(count * nezha_type_size(type), way->block, &grid);
 
 	if (rc != NEZHA_OK)
 		return rc;
 	if (team->broken)
 		return NEZHA_ERR_PROTOCOL;
 	pthread_mutex_lock(&team->engine->lock);
-	rc = begin(team, &grid, nezha_reduce_kernel(type, op), element, sendbuf, recvbuf, way);
+	rc = begin(team, &grid, type, op, sendbuf, recvbuf, way);
 	if (team->call.active) {
 		if (rc == NEZHA_OK)
 			rc = run(team, way);
+		if (rc == NEZHA_OK)
+			read_note(team, way);
 		end(team);
 	}
 	if (rc != NEZHA_OK && rc != NEZHA_ERR_NOMEM)

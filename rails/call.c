@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rails/clock.h"
 #include "rails/engine.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
@@ -65,21 +66,26 @@ void nezha_call_free(struct nezha_call *call)
 	call->room = 0;
 }
 
-int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, nezha_reduce_fn *kernel,
-                     uint32_t element, const void *sendbuf, void *recvbuf, uint64_t *note)
+int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, enum nezha_type type, enum nezha_op op,
+                     const void *sendbuf, void *recvbuf, const uint64_t *note)
 {
 	uint32_t blocks = grid->blocks + !!note;
 
 	if (blocks > call->room && make_room(call, blocks) != NEZHA_OK)
 		return NEZHA_ERR_NOMEM;
 	call->grid = *grid;
-	call->kernel = kernel;
-	call->element = element;
+	call->type = type;
+	call->reduction = op;
+	call->kernel = nezha_reduce_kernel(type, op);
+	call->element = (uint32_t)nezha_type_size(type);
 	call->sendbuf = sendbuf;
 	call->recvbuf = recvbuf;
-	call->note = note;
+	call->noted = note != NULL;
 	if (note)
 		memcpy(call->note_own, note, sizeof call->note_own);
+	call->waiting[NEZHA_SIDE_LINKS] = grid->blocks;
+	call->waiting[NEZHA_SIDE_RAIL] = 0;
+	call->ended[NEZHA_SIDE_LINKS] = call->ended[NEZHA_SIDE_RAIL] = 0;
 	call->finals = call->leading = 0;
 	call->done_sent = false;
 	memset(call->state, 0, blocks);
@@ -99,6 +105,14 @@ uint64_t nezha_call_final_bytes(struct nezha_call *call)
 	while (call->leading < call->grid.blocks && call->state[call->leading] & NEZHA_BLOCK_FINAL)
 		call->leading++;
 	return call->leading == call->grid.blocks ? call->grid.bytes : nezha_grid_offset(&call->grid, call->leading);
+}
+
+void nezha_call_share(struct nezha_call *call, uint32_t shared)
+{
+	for (uint32_t b = 0; b < shared; b++)
+		call->state[b] |= NEZHA_BLOCK_ON_RAIL;
+	call->waiting[NEZHA_SIDE_RAIL] += shared;
+	call->waiting[NEZHA_SIDE_LINKS] -= shared;
 }
 
 uint32_t nezha_call_length(const struct nezha_call *call, uint32_t b)
@@ -136,7 +150,7 @@ static void send_block(struct nezha_call *call, uint32_t b, enum nezha_wire_kind
 void nezha_call_start(struct nezha_call *call)
 {
 	/* The note goes first: it must not be what the end of a call waits for. */
-	if (call->note && starts_here(call, call->grid.blocks))
+	if (call->noted && starts_here(call, call->grid.blocks))
 		send_block(call, call->grid.blocks, NEZHA_WIRE_PARTIAL, 0);
 	for (uint32_t b = 0; b < call->grid.blocks; b++)
 		if (starts_here(call, b) && !(call->state[b] & NEZHA_BLOCK_ON_RAIL))
@@ -167,9 +181,13 @@ void nezha_call_fold(struct nezha_call *call, uint32_t b, uint32_t from, const v
 
 static void became_final(struct nezha_call *call, uint32_t b)
 {
+	enum nezha_side side = call->state[b] & NEZHA_BLOCK_ON_RAIL ? NEZHA_SIDE_RAIL : NEZHA_SIDE_LINKS;
+
 	call->state[b] |= NEZHA_BLOCK_FINAL;
 	call->state[b] &= (uint8_t)~NEZHA_BLOCK_ON_RAIL;
 	call->finals++;
+	if (!nezha_call_is_note(call, b) && !--call->waiting[side])
+		call->ended[side] = nezha_now();
 }
 
 void nezha_call_folded(struct nezha_call *call, uint32_t b)
@@ -219,6 +237,8 @@ void nezha_call_return(struct nezha_call *call, uint32_t b)
 		return;
 	call->state[b] &= (uint8_t)~NEZHA_BLOCK_ON_RAIL;
 	call->state[b] |= NEZHA_BLOCK_RETURNED;
+	call->waiting[NEZHA_SIDE_RAIL]--;
+	call->waiting[NEZHA_SIDE_LINKS]++;
 	want(call, b);
 	if (starts_here(call, b))
 		send_block(call, b, NEZHA_WIRE_PARTIAL, 0);

@@ -11,12 +11,15 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "rails/rail.h"
 #include "rails/reduce.h"
 #include "tuning/grid.h"
 #include "tuning/model.h"
 
 struct nezha_team;
-struct nezha_collective_ops;
+
+/* Values of a note: the model's, then the collective rail's. */
+#define NEZHA_CALL_VALUES (NEZHA_NOTE_VALUES + NEZHA_RAIL_VALUES)
 
 /* One block to be sent in one phase.  It is in one list at most. */
 enum nezha_tx_where {
@@ -47,18 +50,25 @@ enum nezha_block_state {
 	NEZHA_BLOCK_WANTED = 32,  /* the right neighbour lacks its final */
 };
 
+/* Who makes blocks final. */
+enum nezha_side { NEZHA_SIDE_LINKS, NEZHA_SIDE_RAIL };
+
 struct nezha_call {
 	struct nezha_team *team;
 	bool active;
 	uint32_t op;              /* sequence number within the team */
 	uint32_t rails;           /* bit r: our rail r may carry its blocks; while one of these is up, no other does */
 	struct nezha_grid grid;
+	enum nezha_type type;
+	enum nezha_op reduction;
 	nezha_reduce_fn *kernel;
 	uint32_t element;         /* bytes, of the vector */
 	const char *sendbuf;
 	char *recvbuf;
-	uint64_t *note;           /* NULL: none; else one more block after the grid's, folded with MIN */
-	uint64_t note_own[NEZHA_NOTE_VALUES];  /* what this rank contributes to it */
+	bool noted;               /* one more block after the grid's, folded with MIN: */
+	uint64_t note[NEZHA_CALL_VALUES], note_own[NEZHA_CALL_VALUES];  /* what all, what this rank contributes to it */
+	uint32_t waiting[2];      /* blocks of each side that are not final, but for the note */
+	uint64_t began, ended[2]; /* ns: when it began, when each side's blocks were final (0: not yet, or it had none) */
 	uint32_t finals;          /* blocks that are FINAL */
 	uint32_t leading;         /* blocks from the first on of which that is known */
 	bool done_sent;           /* the left neighbour was told so */
@@ -68,15 +78,18 @@ struct nezha_call {
 	struct nezha_tx *tx;      /* two per block: [2b] partial, [2b+1] final */
 };
 
-/* Prepares for a call; allocates only if it has more blocks than any before.  note: NEZHA_NOTE_VALUES numbers of which
- * each becomes the least of all ranks, or NULL, as on the other ranks.  NEZHA_ERR_NOMEM. */
-int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, nezha_reduce_fn *kernel,
-                     uint32_t element, const void *sendbuf, void *recvbuf, uint64_t *note);
+/* Prepares for a call; allocates only if it has more blocks than any before.  note: NEZHA_CALL_VALUES numbers of which
+ * each becomes the least of all ranks (in call->note), or NULL, as on the other ranks.  NEZHA_ERR_NOMEM. */
+int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, enum nezha_type type, enum nezha_op op,
+                     const void *sendbuf, void *recvbuf, const uint64_t *note);
+
+/* The first `shared` blocks are the collective rail's. */
+void nezha_call_share(struct nezha_call *call, uint32_t shared);
 
 /* How many blocks go around, the note included. */
 static inline uint32_t nezha_call_blocks(const struct nezha_call *call)
 {
-	return call->grid.blocks + !!call->note;
+	return call->grid.blocks + call->noted;
 }
 
 static inline bool nezha_call_is_note(const struct nezha_call *call, uint32_t b)

@@ -10,6 +10,7 @@
 
 #include "rails/clock.h"
 #include "rails/host.h"
+#include "rails/ina.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
 #include "rails/service.h"
@@ -83,6 +84,9 @@ static void dispatch(struct nezha_engine *engine, const struct epoll_event *even
 		break;
 	case NEZHA_END_INPATH:
 		inpath_event((struct nezha_inpath *)end, event->events);
+		break;
+	case NEZHA_END_INA:
+		nezha_ina_ready((struct nezha_ina_socket *)end);
 		break;
 	}
 }
@@ -241,6 +245,8 @@ int nezha_engine_create(const struct nezha_engine_config *config, struct nezha_e
 	LIST_INIT(&engine->teams);
 	LIST_INIT(&engine->links);
 	LIST_INIT(&engine->inlinks);
+	LIST_INIT(&engine->inas);
+	LIST_INIT(&engine->ina_spare);
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_cond_init(&engine->changed, NULL);
 	engine->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -283,6 +289,7 @@ void nezha_engine_destroy(struct nezha_engine *engine)
 		nezha_link_destroy(link);
 	while ((inlink = LIST_FIRST(&engine->inlinks)))
 		nezha_inlink_destroy(inlink);
+	nezha_ina_free_spare(engine);
 	close(engine->wake.fd);
 	close(engine->epoll);
 	pthread_cond_destroy(&engine->changed);
@@ -305,6 +312,7 @@ void nezha_engine_abandon(struct nezha_engine *engine)
 		for (int r = 0; r < NEZHA_RAILS_MAX; r++)
 			if (inlink->paths[r].end.fd >= 0)
 				close(inlink->paths[r].end.fd);
+	nezha_ina_abandon(engine);
 	close(engine->wake.fd);
 	close(engine->epoll);
 }
@@ -320,6 +328,8 @@ size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_r
 
 	pthread_mutex_lock((pthread_mutex_t *)&engine->lock);
 	memcpy(out, engine->stats, count * sizeof *out);
+	if (engine->config.aggregator.port && count < max)
+		nezha_ina_stats(engine, &out[count++]);
 	pthread_mutex_unlock((pthread_mutex_t *)&engine->lock);
 	return count;
 }

@@ -14,6 +14,7 @@
 #include "rails/team.h"
 
 struct nezha_link;
+struct nezha_ina;
 struct nezha_inlink;
 struct nezha_service;
 struct nezha_wire;
@@ -22,7 +23,7 @@ struct nezha_wire;
 
 /* What epoll hands back: the first member of what it belongs to. */
 struct nezha_endpoint {
-	enum { NEZHA_END_WAKE, NEZHA_END_PATH, NEZHA_END_INPATH } kind;
+	enum { NEZHA_END_WAKE, NEZHA_END_PATH, NEZHA_END_INPATH, NEZHA_END_INA } kind;
 	int fd;                 /* -1: closed */
 };
 
@@ -55,12 +56,13 @@ struct nezha_team {
 	uint32_t eager_sent;            /* bytes of the link's allowance in use */
 	struct nezha_eager_list eager;
 	bool broken;                    /* the neighbours disagree about a call: nothing can be trusted */
+	bool told;                      /* the call's note has values of the collective rail */
 	bool wanted_early;              /* the right neighbour misses a block of the call that we enter next */
 	bool query;                     /* the service thread shall ask the right neighbour */
 	uint64_t queried, moved;        /* ns: when last asked, when something last happened */
 	const struct nezha_collective_ops *collective;  /* NULL: none */
 	void *collective_rail;
-	uint64_t last_bytes[NEZHA_RAILS_MAX];
+	uint64_t last_bytes[NEZHA_RAILS_MAX + 1];  /* by our rails; the last: the aggregator's */
 };
 
 struct nezha_engine {
@@ -68,7 +70,7 @@ struct nezha_engine {
 	unsigned char key[NEZHA_KEY_BYTES];
 	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
 	struct nezha_card card;
-	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
+	struct nezha_rail_stats stats[NEZHA_RAILS_MAX + 1];   /* of the card's rails; the last: the aggregator's */
 
 	pthread_mutex_t lock;           /* of all that follows, teams, links, paths */
 	pthread_cond_t changed;         /* the driver left, or a call ended */
@@ -81,6 +83,8 @@ struct nezha_engine {
 	struct nezha_team_list busy;
 	LIST_HEAD(, nezha_link) links;
 	LIST_HEAD(, nezha_inlink) inlinks;
+	LIST_HEAD(, nezha_ina) inas, ina_spare;  /* the teams' rails of the aggregator; those of teams that are gone */
+	bool aggregator_told;           /* the user knows that it is not used */
 	struct nezha_service *service;
 	uint64_t shared_memory;         /* bytes that this process has made for its nodes' ranks */
 };

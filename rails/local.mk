@@ -18,6 +18,11 @@ libnezha_core_la_SOURCES += \
 libnezha_core_la_SOURCES += \
 	rails/ina_address.c rails/ina_address.h rails/ina_wire.c rails/ina_wire.h
 
+# the rail that uses it
+libnezha_core_la_SOURCES += \
+	rails/ina.c rails/ina.h rails/ina_io.c rails/ina_session.c \
+	rails/ina_share.c rails/ina_share.h rails/ina_window.c rails/ina_window.h
+
 # nezha-aggd; what it does is a library of its own, so that tests can run it in a thread
 noinst_LTLIBRARIES += libnezha_aggd.la
 libnezha_aggd_la_SOURCES = \

@@ -10,12 +10,14 @@
 #ifndef NEZHA_RAILS_RAIL_H
 #define NEZHA_RAILS_RAIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct nezha_path;
 struct nezha_inpath;
 struct nezha_call;
+struct nezha_grid;
 struct nezha_path_sample;
 struct nezha_wire;
 
@@ -49,9 +51,25 @@ struct nezha_rail_ops {
 
 extern const struct nezha_rail_ops nezha_tcp_rail;
 
+#define NEZHA_RAIL_VALUES 4
+
 /* A collective rail as a team uses it. `rail` is its own state for the team. */
 struct nezha_collective_ops {
 	const char *name;
+
+	/* How many blocks of the next call the rail takes, from the first on; a function of what all ranks know alike.
+	 * Called once for each call.  NULL: nezha_way.shared says (and the next four are not used). */
+	uint32_t (*share)(void *rail, const struct nezha_grid *grid);
+
+	/* Whether the next call shall carry values of the rail; the same on all ranks. */
+	bool (*notes)(void *rail, const struct nezha_grid *grid, uint32_t op);
+
+	/* What this rank has to say, before `share`; what all have said after the call: the least of each value. */
+	void (*tell)(void *rail, uint64_t values[NEZHA_RAIL_VALUES]);
+	void (*learn)(void *rail, const uint64_t values[NEZHA_RAIL_VALUES]);
+
+	/* Bit r: it uses our rail r, which the links shall leave to it while it has blocks. */
+	uint32_t (*occupies)(void *rail);
 
 	/* Takes blocks [first, first + count) of the call.  For every one of them it will say, from progress or
 	 * cancel, either nezha_call_final (the result lies in the receive buffer) or nezha_call_return.  The receive buffer

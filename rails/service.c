@@ -17,6 +17,7 @@
 
 #include "rails/clock.h"
 #include "rails/contact.h"
+#include "rails/ina.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
 #include "tuning/log.h"
@@ -255,14 +256,19 @@ static bool make_room(struct nezha_service *service, uint32_t need)
 	return true;
 }
 
-/* Fills service->poll; lowers *next to the first deadline. */
-static uint32_t fill_poll(struct nezha_service *service, uint64_t *next)
+/* Fills service->poll: what is returned, then *inas sessions with aggregators; lowers *next to the first deadline. */
+static uint32_t fill_poll(struct nezha_service *service, uint64_t *next, uint32_t *inas)
 {
 	uint32_t rails = service->engine->card.rail_count, n = AT_LISTENERS + rails;
 	struct nezha_contact *contact;
 
-	if (!make_room(service, n + service->contact_count))
+	pthread_mutex_lock(&service->engine->lock);
+	if (!make_room(service, n + service->contact_count + nezha_ina_poll_room(service->engine))) {
+		pthread_mutex_unlock(&service->engine->lock);
 		return 0;
+	}
+	*inas = nezha_ina_poll(service->engine, service->poll + n + service->contact_count, next);
+	pthread_mutex_unlock(&service->engine->lock);
 	service->poll[AT_KICK] = (struct pollfd){ service->kick, POLLIN, 0 };
 	service->poll[AT_CARRIER] = (struct pollfd){ service->carrier, POLLIN, 0 };
 	for (uint32_t r = 0; r < rails; r++)
@@ -297,7 +303,7 @@ static void turn_contacts(struct nezha_service *service, uint32_t first, uint32_
 static bool turn(struct nezha_service *service)
 {
 	uint64_t now = nezha_now(), next = UINT64_MAX, count;
-	uint32_t rails = service->engine->card.rail_count, n;
+	uint32_t rails = service->engine->card.rail_count, n, inas = 0;
 	int wait;
 	bool stop;
 
@@ -305,13 +311,15 @@ static bool turn(struct nezha_service *service)
 	stop = service->stop;
 	if (!stop)
 		connect_due(service, now, &next);
+	if (!stop)
+		nezha_ina_turn(service->engine, now);
 	pthread_mutex_unlock(&service->engine->lock);
 	if (stop)
 		return false;
 	ask(service);
-	n = fill_poll(service, &next);
+	n = fill_poll(service, &next, &inas);
 	wait = next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / NEZHA_MSEC + 1);
-	if (poll(service->poll, n, n ? wait : 10) < 0 && errno != EINTR)
+	if (poll(service->poll, n + inas, n ? wait : 10) < 0 && errno != EINTR)
 		nezha_warn("poll: %m");
 	if (!n)
 		return true;        /* no memory: tried again */

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rails/ina_address.h"
 #include "rails/nic.h"
 #include "tuning/rail_set.h"
 #include "tuning/settings.h"
@@ -57,6 +58,7 @@ struct nezha_engine_config {
 	const struct nezha_rail_nic *rails;  /* copied */
 	size_t rail_count;                   /* 0..NEZHA_RAILS_MAX; 0 is allowed: every team then lacks rails */
 	enum nezha_policy_kind policy;
+	struct nezha_ina_address aggregator; /* that all teams use beside the links; port 0: none */
 	nezha_progress_fn *progress;         /* may be NULL */
 	void *progress_context;
 };
@@ -118,22 +120,25 @@ struct nezha_way {
 int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
                     enum nezha_type type, enum nezha_op op, const struct nezha_way *way);
 
+#define NEZHA_STATS_MAX (NEZHA_RAILS_MAX + 1)
+
 /* Counters of one rail as this process sees it, since the engine's creation. */
 struct nezha_rail_stats {
 	char device[IF_NAMESIZE];
-	char subnet[24];                     /* "10.77.0.0/24" */
+	char subnet[24];                     /* "10.77.0.0/24"; of the device "ina": "10.77.0.254:4790" */
 	uint64_t bytes_sent;                 /* payload of blocks handed to it */
 	uint64_t bytes_resent;               /* of these: again, after a failure */
 	uint64_t failures, returns;          /* paths lost and regained */
 };
+/* The engine's rails in their order, then the aggregator if it has one: NEZHA_STATS_MAX at most. */
 size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max);
 
 /* Bytes that the rails' interfaces have sent so far, whoever's: modulo 2^32, so only differences count.  0 if the kernel does
  * not tell.  Takes some 100 us. */
 uint32_t nezha_engine_traffic(const struct nezha_engine *engine);
 
-/* Payload bytes that the calling rank handed to rail r (the engine's numbering) during its last allreduce on this
- * team. */
+/* Payload bytes that the calling rank handed to rail r (as nezha_engine_rail_stats counts them) during its last allreduce
+ * on this team. */
 uint64_t nezha_team_last_bytes(const struct nezha_team *team, size_t rail);
 
 /* Not collective; the team has no call in progress. NULL is allowed. */

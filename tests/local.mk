@@ -55,12 +55,22 @@ unit_tests += tests/unit/test_ina_wire
 unit_tests += tests/unit/test_policy
 unit_tests += tests/unit/test_probe
 unit_tests += tests/unit/test_share
+unit_tests += tests/conformance/test_ina
+tests_conformance_test_ina_SOURCES = tests/conformance/test_ina.c tests/conformance/world.c tests/conformance/world.h
 unit_tests += tests/conformance/test_conformance
 tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.c tests/conformance/world.c \
 	tests/conformance/world.h tests/conformance/mock_rail.c tests/conformance/mock_rail.h
 unit_tests += tests/conformance/test_hierarchy
 tests_conformance_test_hierarchy_SOURCES = tests/conformance/test_hierarchy.c tests/conformance/world.c \
 	tests/conformance/world.h
+
+# a bad network to preload to nezha-aggd
+tests/conformance/lossy.so: $(top_srcdir)/tests/conformance/lossy.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/conformance/lossy.c -ldl
+check_DATA += tests/conformance/lossy.so
+CLEANFILES += tests/conformance/lossy.so
+EXTRA_DIST += tests/conformance/lossy.c
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)

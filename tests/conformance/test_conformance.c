@@ -23,59 +23,10 @@
 #include "tuning/grid.h"
 #include "tuning/status.h"
 
-/* What `rank` puts into the note of a call of `count` elements. */
-static uint64_t note_value(int rank, uint64_t count, int i)
-{
-	return (count + (uint64_t)(rank * 31 + i * 17)) * 2654435761u % 1000003;
-}
-
-static void check_note(struct member *member, const uint64_t *note, uint64_t count)
-{
-	for (int i = 0; i < NEZHA_NOTE_VALUES; i++) {
-		uint64_t least = UINT64_MAX;
-
-		for (int r = 0; r < member->world->ranks; r++)
-			if (note_value(r, count, i) < least)
-				least = note_value(r, count, i);
-		EXPECT(member, note[i] == least);
-	}
-}
-
-/* One call, checked; over `rails` (0: all), the first `shared` blocks over the collective rail.  Every other one
- * carries a note. */
-static void check_call_over(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op,
-                            uint64_t count, uint32_t block, bool in_place, uint32_t rails, uint32_t shared)
-{
-	size_t bytes = count * nezha_type_size(type);
-	unsigned seed = (unsigned)(count * 31 + type * 7 + op);
-	char *send = malloc(bytes), *recv = malloc(bytes), *reference = malloc(bytes);
-	uint64_t note[NEZHA_NOTE_VALUES];
-	bool noted = count % 2;
-	int rc;
-
-	for (int i = 0; i < NEZHA_NOTE_VALUES; i++)
-		note[i] = note_value(member->rank, count, i);
-	world_fill(send, type, count, member->rank, seed);
-	memset(recv, 0xa5, bytes);
-	if (in_place)
-		memcpy(recv, send, bytes);
-	rc = nezha_allreduce(team, in_place ? recv : send, recv, count, type, op,
-	                     &(struct nezha_way){ .block = block, .rails = rails, .shared = shared,
-	                                          .note = noted ? note : NULL });
-	EXPECT(member, rc == NEZHA_OK);
-	if (noted)
-		check_note(member, note, count);
-	world_reference(reference, type, op, count, block, member->world->ranks, seed);
-	EXPECT(member, !memcmp(recv, reference, bytes));
-	free(send);
-	free(recv);
-	free(reference);
-}
-
 static void check_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op,
                        uint64_t count, uint32_t block, bool in_place, uint32_t shared)
 {
-	check_call_over(member, team, type, op, count, block, in_place, 0, shared);
+	world_call(member, team, type, op, count, block, in_place, 0, shared);
 }
 
 static void all_types(struct member *member, void *argument)
@@ -206,7 +157,7 @@ static void calls_over_some_rails(struct member *member, void *argument)
 		uint64_t losses, returns, unused;
 
 		count_events(member, &unused, &returns);
-		check_call_over(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 500007, 8192, rails % 2, rails, 0);
+		world_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 500007, 8192, rails % 2, rails, 0);
 		count_events(member, &losses, &unused);
 		if (losses != returns)
 			continue;
@@ -252,7 +203,7 @@ static void calls_over_a_lost_rail(struct member *member, void *argument)
 	(void)argument;
 	for (int i = 0; i < 8; i++) {
 		take_rail_away(member);
-		check_call_over(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, 100003, 8192, i % 2, 2, 0);
+		world_call(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, 100003, 8192, i % 2, 2, 0);
 		EXPECT(member, nezha_team_last_bytes(member->team, 0) || nezha_team_last_bytes(member->team, 2));
 		EXPECT(member, !nezha_team_last_bytes(member->team, 1));
 		world_barrier(member);

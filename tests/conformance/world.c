@@ -32,6 +32,7 @@ static int open_member(struct member *member)
 	struct nezha_engine_config config = {
 		.process = member->rank, .key = key, .rails = rails,
 		.rail_count = (size_t)member->world->rails, .policy = member->world->policy,
+		.aggregator = member->world->aggregator,
 	};
 
 	make_rails(rails, member->world->rails, member->rank);
@@ -81,12 +82,19 @@ static void *run_member(void *argument)
 int world_run(int ranks, int rails, enum nezha_policy_kind policy,
               void (*body)(struct member *member, void *argument), void *argument)
 {
+	return world_run_with(ranks, rails, policy, &(struct nezha_ina_address){ .port = 0 }, body, argument);
+}
+
+int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregator,
+                   void (*body)(struct member *member, void *argument), void *argument)
+{
 	struct world *world = calloc(1, sizeof *world);
 	int failures = 0;
 
 	world->ranks = ranks;
 	world->rails = rails;
 	world->policy = policy;
+	world->aggregator = *aggregator;
 	world->body = body;
 	world->argument = argument;
 	pthread_barrier_init(&world->barrier, NULL, (unsigned)ranks);
@@ -156,4 +164,51 @@ void world_reference(void *out, enum nezha_type type, enum nezha_op op, uint64_t
 	}
 	for (int k = 0; k < ranks; k++)
 		free(input[k]);
+}
+
+/* What `rank` puts into the note of a call of `count` elements. */
+static uint64_t note_value(int rank, uint64_t count, int i)
+{
+	return (count + (uint64_t)(rank * 31 + i * 17)) * 2654435761u % 1000003;
+}
+
+static void check_note(struct member *member, const uint64_t *note, uint64_t count)
+{
+	for (int i = 0; i < NEZHA_NOTE_VALUES; i++) {
+		uint64_t least = UINT64_MAX;
+
+		for (int r = 0; r < member->world->ranks; r++)
+			if (note_value(r, count, i) < least)
+				least = note_value(r, count, i);
+		EXPECT(member, note[i] == least);
+	}
+}
+
+void world_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op, uint64_t count,
+                uint32_t block, bool in_place, uint32_t rails, uint32_t shared)
+{
+	size_t bytes = count * nezha_type_size(type);
+	unsigned seed = (unsigned)(count * 31 + type * 7 + op);
+	char *send = malloc(bytes), *recv = malloc(bytes), *reference = malloc(bytes);
+	uint64_t note[NEZHA_NOTE_VALUES];
+	bool noted = count % 2;
+	int rc;
+
+	for (int i = 0; i < NEZHA_NOTE_VALUES; i++)
+		note[i] = note_value(member->rank, count, i);
+	world_fill(send, type, count, member->rank, seed);
+	memset(recv, 0xa5, bytes);
+	if (in_place)
+		memcpy(recv, send, bytes);
+	rc = nezha_allreduce(team, in_place ? recv : send, recv, count, type, op,
+	                     &(struct nezha_way){ .block = block, .rails = rails, .shared = shared,
+	                                          .note = noted ? note : NULL });
+	EXPECT(member, rc == NEZHA_OK);
+	if (noted)
+		check_note(member, note, count);
+	world_reference(reference, type, op, count, block, member->world->ranks, seed);
+	EXPECT(member, !memcmp(recv, reference, bytes));
+	free(send);
+	free(recv);
+	free(reference);
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "rails/engine.h"
+#include "rails/ina_address.h"
 #include "rails/team.h"
 
 #define WORLD_MOST 8
@@ -25,6 +26,7 @@ struct member {
 struct world {
 	int ranks, rails;
 	enum nezha_policy_kind policy;
+	struct nezha_ina_address aggregator;  /* port 0: none */
 	void (*body)(struct member *member, void *argument);
 	void *argument;
 	struct nezha_card cards[WORLD_MOST];
@@ -35,6 +37,15 @@ struct world {
 /* Runs body on every rank at once; returns the sum of the members' failures (and counts what could not be set up). */
 int world_run(int ranks, int rails, enum nezha_policy_kind policy,
               void (*body)(struct member *member, void *argument), void *argument);
+
+/* The same with an aggregator, that of the address, which the caller runs. */
+int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregator,
+                   void (*body)(struct member *member, void *argument), void *argument);
+
+/* One call, checked: bits and, every other one, the note; over `rails` (0: all), the first `shared` blocks over the
+ * collective rail, unless that rail says how many. */
+void world_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op, uint64_t count,
+                uint32_t block, bool in_place, uint32_t rails, uint32_t shared);
 
 /* Opens one more team of all ranks: collective. */
 struct nezha_team *world_team(struct member *member, uint64_t id);

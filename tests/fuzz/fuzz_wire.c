@@ -23,7 +23,7 @@ struct world {
 	struct nezha_engine engine;
 	struct nezha_team team;
 	float send[COUNT], recv[COUNT];
-	uint64_t note[NEZHA_NOTE_VALUES];
+	uint64_t note[NEZHA_CALL_VALUES];
 };
 
 static void begin(struct world *world)
@@ -48,8 +48,7 @@ static void begin(struct world *world)
 	LIST_INSERT_HEAD(&engine->teams, team, entry);
 	LIST_INSERT_HEAD(nezha_engine_bucket(engine, team->id), team, same);
 	if (!team->right || !team->left || nezha_grid_make(sizeof world->send, 4096, &grid) != NEZHA_OK ||
-	    nezha_call_begin(&team->call, &grid, nezha_reduce_kernel(NEZHA_FLOAT32, NEZHA_SUM), 4, world->send,
-	                     world->recv, world->note) != NEZHA_OK)
+	    nezha_call_begin(&team->call, &grid, NEZHA_FLOAT32, NEZHA_SUM, world->send, world->recv, world->note) != NEZHA_OK)
 		abort();
 	team->call.op = team->entered = 1;
 	team->call.active = true;

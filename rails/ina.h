@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The rail of an aggregator (nezha-aggd): a collective rail.  One for each team; its control session is kept by the
+ * service thread, its packets are moved by whoever drives the engine.  The engine's lock is held in all functions, but
+ * where said otherwise.
+ *
+ * Agreement: the aggregator's blocks are the same ones on all ranks because the number follows from what all ranks know
+ * alike: the token that all of them hold (the mask of the opening, then the calls' notes, folded with MIN), and the measured times that
+ * travel with the notes (ina_share.h).  A rank that has lost the session since then takes part by handing its blocks back. */
+#ifndef NEZHA_RAILS_INA_H
+#define NEZHA_RAILS_INA_H
+
+#include <poll.h>
+
+#include "rails/engine.h"
+#include "rails/ina_address.h"
+#include "rails/ina_share.h"
+#include "rails/ina_window.h"
+#include "rails/ina_wire.h"
+#include "rails/rail.h"
+
+enum nezha_ina_state {
+	NEZHA_INA_IDLE,          /* until retry_at */
+	NEZHA_INA_CONNECTING,
+	NEZHA_INA_CHALLENGED,    /* the challenge is awaited */
+	NEZHA_INA_JOINING,       /* the other ranks are */
+	NEZHA_INA_LISTENING,     /* a beacon is */
+	NEZHA_INA_SETTLING,      /* ... the last word is */
+	NEZHA_INA_JOINED,
+};
+
+struct nezha_ina_socket {
+	struct nezha_endpoint end;       /* first: what epoll hands back */
+	struct nezha_ina *ina;
+};
+
+struct nezha_ina {
+	LIST_ENTRY(nezha_ina) entry;     /* engine->inas, or engine->ina_spare: memory that epoll may still know */
+	struct nezha_engine *engine;
+	struct nezha_team *team;         /* NULL: spare */
+	int rail;                        /* ours, in whose subnet the aggregator is; -1: none */
+
+	enum nezha_ina_state state;
+	int control;                     /* -1: none */
+	struct nezha_ina_record in;
+	uint32_t have;                   /* bytes of it */
+	uint64_t deadline, retry_at, pause;  /* ns */
+	uint32_t attempts;               /* that have come to an end, good or bad */
+	struct nezha_ina_welcome welcome;
+	struct nezha_ina_socket direct;  /* UDP, connected: tells when the aggregator's port is closed */
+	struct nezha_ina_socket group;   /* UDP, of the multicast group; a connected one gets nothing from there */
+
+	uint64_t agreed;                 /* the token that all ranks held at the last agreement, 0: none */
+	uint64_t used;                   /* the token that the window belongs to */
+	struct nezha_ina_window window;
+	struct nezha_ina_share share;
+
+	/* the call in progress */
+	uint32_t first, count;           /* blocks */
+	uint32_t per_block;              /* chunks */
+	uint32_t base;                   /* number of its first chunk */
+	uint32_t open;                   /* blocks that are neither final nor returned */
+	uint32_t *left;                  /* per block: chunks without a result; `room` entries */
+	uint32_t room;
+	bool staged;                     /* results wait in the stage until their block is complete */
+	char *stage;                     /* stage_blocks * grid.block bytes of stage_room */
+	uint32_t stage_blocks;
+	size_t stage_room;
+	uint64_t looked, silent;         /* ns: last look at the time; without a word from it */
+	bool failed;                     /* blocks were returned */
+
+	/* the last call and its times, not yet agreed upon; the one that this call's note tells of */
+	struct nezha_ina_account {
+		bool valid;
+		struct nezha_grid grid;
+		uint32_t shared;
+	} last, noted;
+	uint64_t took[2];                /* ns, of the last call, by side; 0: unknown */
+
+	char *scratch;                   /* NEZHA_INA_MESSAGE bytes */
+};
+
+#define NEZHA_INA_MESSAGE 65536
+
+/* ---- ina.c ---- */
+
+extern const struct nezha_collective_ops nezha_ina_rail;
+
+/* One of the sockets has something. */
+void nezha_ina_ready(struct nezha_ina_socket *socket);
+
+/* What all teams together have sent over it. */
+void nezha_ina_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out);
+
+/* In a forked child: closes the sockets. */
+void nezha_ina_abandon(struct nezha_engine *engine);
+
+/* Gives the team its rail, with the aggregator of the engine's configuration; it begins to join.  NEZHA_ERR_NOMEM. */
+int nezha_ina_attach(struct nezha_team *team);
+void nezha_ina_detach(struct nezha_team *team);
+
+/* Frees what the detached ones have left. */
+void nezha_ina_free_spare(struct nezha_engine *engine);
+
+/* All ranks were JOINED when the team opened. */
+void nezha_ina_open(struct nezha_ina *ina);
+
+/* Nothing more comes of the session: what a call still waits for goes back to the links; it is joined anew. */
+void nezha_ina_fail(struct nezha_ina *ina, const char *cause);
+
+/* ---- ina_io.c: packets ---- */
+
+/* Opens the sockets: the direct one before joining, the group's when it is known.  NEZHA_ERR_SYSTEM (errno). */
+int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk);
+int nezha_ina_open_group(struct nezha_ina *ina);
+void nezha_ina_close_sockets(struct nezha_ina *ina);
+
+/* The sockets are watched by the engine's event loop from now on. */
+int nezha_ina_watch(struct nezha_ina *ina);
+
+/* Whether a beacon of the session has come. */
+bool nezha_ina_heard_beacon(struct nezha_ina *ina);
+
+/* Sends what the window allows.  An error: the aggregator is gone. */
+int nezha_ina_send(struct nezha_ina *ina, uint64_t now);
+int nezha_ina_send_again(struct nezha_ina *ina, uint32_t seq, bool answer, uint64_t now);  /* an answer is wanted */
+
+/* Takes in what has come: passes chunks to nezha_ina_result.  An error: the aggregator is gone. */
+int nezha_ina_receive(struct nezha_ina *ina, uint64_t now);
+
+/* Where chunk `seq` of the call lies: its block, the offset of it in the block, its bytes. */
+struct nezha_ina_place {
+	uint32_t block, offset, length;
+};
+struct nezha_ina_place nezha_ina_place(const struct nezha_ina *ina, uint32_t seq);
+
+/* The result of a chunk that was awaited (in ina.c). */
+void nezha_ina_result(struct nezha_ina *ina, uint32_t seq, const char *data);
+
+/* ---- ina_session.c: the service thread's part; takes the engine's lock itself where it is not said to be held ---- */
+
+/* How many entries of a poll array the sessions need at most; fills them.  The lock is held. */
+uint32_t nezha_ina_poll_room(const struct nezha_engine *engine);
+uint32_t nezha_ina_poll(struct nezha_engine *engine, struct pollfd *out, uint64_t *next);
+
+/* Moves all sessions on.  The lock is held. */
+void nezha_ina_turn(struct nezha_engine *engine, uint64_t now);
+
+/* Ends the session; it is begun anew after a pause.  The lock is held. */
+void nezha_ina_session_end(struct nezha_ina *ina);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The packets between a rank and its aggregator.  Chunks that follow each other go out with one system call
+ * (UDP_SEGMENT), straight from the user's memory; what comes may be a run that the kernel has joined (UDP_GRO). */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "rails/ina.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+#define HEADERS 60               /* bytes of an IPv4 and UDP header and of ours */
+#define RUN_BYTES 16384          /* as in aggd_data.c */
+#define RUN_MOST 32
+#define BUFFER (4 << 20)         /* bytes: a window of results that comes while nobody looks */
+#define MESSAGES_MOST 64         /* taken in at a time */
+
+union control {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+/* ---- opening ---- */
+
+static int make_socket(struct nezha_ina *ina, struct nezha_ina_socket *out)
+{
+	int on = 1, bytes = BUFFER, fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return NEZHA_ERR_SYSTEM;
+	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof on);
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+	*out = (struct nezha_ina_socket){ { NEZHA_END_INA, fd }, ina };
+	return NEZHA_OK;
+}
+
+static void close_socket(struct nezha_ina_socket *socket)
+{
+	if (socket->end.fd >= 0)
+		close(socket->end.fd);
+	socket->end.fd = -1;
+}
+
+void nezha_ina_close_sockets(struct nezha_ina *ina)
+{
+	close_socket(&ina->direct);
+	close_socket(&ina->group);
+}
+
+int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk)
+{
+	const struct nezha_ina_address *where = &ina->engine->config.aggregator;
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = where->address, .sin_port = htons(where->port) };
+	struct sockaddr_in from = { .sin_family = AF_INET };
+	socklen_t length = sizeof from, int_length = sizeof(int);
+	int mtu = 1500, most;
+
+	if (ina->rail >= 0)
+		from.sin_addr = ina->engine->rails[ina->rail].nic.address;
+	if (make_socket(ina, &ina->direct) != NEZHA_OK)
+		return NEZHA_ERR_SYSTEM;
+	if (bind(ina->direct.end.fd, (struct sockaddr *)&from, sizeof from) ||
+	    connect(ina->direct.end.fd, (struct sockaddr *)&to, sizeof to) ||
+	    getsockname(ina->direct.end.fd, (struct sockaddr *)&from, &length))
+		return NEZHA_ERR_SYSTEM;
+	getsockopt(ina->direct.end.fd, IPPROTO_IP, IP_MTU, &mtu, &int_length);
+	most = (mtu - HEADERS) / 8 * 8;
+	*chunk = (uint16_t)(most > NEZHA_INA_CHUNK_MAX ? NEZHA_INA_CHUNK_MAX :
+	                    most < NEZHA_INA_CHUNK_MIN ? NEZHA_INA_CHUNK_MIN : most);
+	*port = ntohs(from.sin_port);
+	return NEZHA_OK;
+}
+
+int nezha_ina_open_group(struct nezha_ina *ina)
+{
+	struct sockaddr_in group = { .sin_family = AF_INET, .sin_addr.s_addr = ina->welcome.group,
+	                             .sin_port = htons(ina->welcome.port) };
+	struct sockaddr_in ours = { .sin_family = AF_INET };
+	struct ip_mreqn membership = { .imr_multiaddr.s_addr = ina->welcome.group };
+	socklen_t length = sizeof ours;
+	int on = 1;
+
+	if (getsockname(ina->direct.end.fd, (struct sockaddr *)&ours, &length) || make_socket(ina, &ina->group) != NEZHA_OK)
+		return NEZHA_ERR_SYSTEM;
+	membership.imr_address = ours.sin_addr;
+	setsockopt(ina->group.end.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (bind(ina->group.end.fd, (struct sockaddr *)&group, sizeof group) ||
+	    setsockopt(ina->group.end.fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership)) {
+		nezha_info("no multicast from the aggregator: %m");
+		close_socket(&ina->group);
+		return NEZHA_ERR_SYSTEM;
+	}
+	return NEZHA_OK;
+}
+
+int nezha_ina_watch(struct nezha_ina *ina)
+{
+	int rc = nezha_engine_watch(ina->engine, &ina->direct.end);
+
+	if (rc == NEZHA_OK && ina->group.end.fd >= 0)
+		rc = nezha_engine_watch(ina->engine, &ina->group.end);
+	return rc;
+}
+
+bool nezha_ina_heard_beacon(struct nezha_ina *ina)
+{
+	struct nezha_ina_header header;
+	char packet[sizeof header];
+	ssize_t n;
+
+	while ((n = recv(ina->group.end.fd, packet, sizeof packet, MSG_DONTWAIT)) >= 0)
+		if (nezha_ina_check_downward(packet, (size_t)n, &header) == NEZHA_OK && header.kind == NEZHA_INA_BEACON &&
+		    header.token == ina->welcome.token)
+			return true;
+	return false;
+}
+
+/* ---- sending ---- */
+
+struct nezha_ina_place nezha_ina_place(const struct nezha_ina *ina, uint32_t seq)
+{
+	uint32_t i = seq - ina->base, chunk = ina->welcome.chunk;
+	struct nezha_ina_place place = { .block = ina->first + i / ina->per_block, .offset = i % ina->per_block * chunk };
+	uint32_t left = nezha_call_length(&ina->team->call, place.block) - place.offset;
+
+	place.length = left < chunk ? left : chunk;
+	return place;
+}
+
+static void make_packet(const struct nezha_ina *ina, uint32_t seq, uint8_t flags, struct nezha_ina_header *header,
+                        struct iovec parts[2])
+{
+	const struct nezha_call *call = &ina->team->call;
+	struct nezha_ina_place place = nezha_ina_place(ina, seq);
+	const char *data = call->sendbuf + nezha_grid_offset(&call->grid, place.block) + place.offset;
+
+	*header = (struct nezha_ina_header){
+		.magic = NEZHA_INA_MAGIC, .version = NEZHA_INA_VERSION, .kind = NEZHA_INA_DATA, .flags = flags,
+		.type = (uint8_t)call->type, .op = (uint8_t)call->reduction, .token = ina->used, .seq = seq, .call = call->op,
+		.block = place.block, .length = (uint16_t)place.length, .rank = (uint16_t)ina->team->rank,
+	};
+	parts[0] = (struct iovec){ header, sizeof *header };
+	parts[1] = (struct iovec){ (void *)data, place.length };
+}
+
+/* NEZHA_INPROGRESS: no room. */
+static int send_parts(struct nezha_ina *ina, struct iovec *parts, size_t count, uint16_t segment)
+{
+	union control control = { .bytes = { 0 } };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
+
+	if (segment) {
+		struct cmsghdr *c;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(sizeof segment);
+		c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_UDP;
+		c->cmsg_type = UDP_SEGMENT;
+		c->cmsg_len = CMSG_LEN(sizeof segment);
+		memcpy(CMSG_DATA(c), &segment, sizeof segment);
+	}
+	if (sendmsg(ina->direct.end.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return NEZHA_OK;
+	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
+}
+
+/* Sends up to `most` chunks for the first time: all of one length, but for the last. */
+static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
+{
+	struct nezha_ina_header headers[RUN_MOST];
+	struct iovec parts[2 * RUN_MOST];
+	uint32_t count = 0, seq = ina->window.next;
+	size_t bytes = 0, segment = sizeof headers[0];
+	int rc;
+
+	while (count < most && count < RUN_MOST) {
+		make_packet(ina, seq + count, 0, &headers[count], &parts[2 * count]);
+		if (count && (headers[count].length > headers[0].length ||
+		              bytes + sizeof headers[0] + headers[count].length > RUN_BYTES))
+			break;
+		bytes += sizeof headers[0] + headers[count].length;
+		count++;
+		if (headers[count - 1].length < headers[0].length)
+			break;
+	}
+	segment += headers[0].length;
+	rc = send_parts(ina, parts, 2 * (size_t)count, count > 1 ? (uint16_t)segment : 0);
+	if (rc != NEZHA_OK)
+		return rc;
+	for (uint32_t i = 0; i < count; i++)
+		nezha_ina_window_sent(&ina->window, seq + i, now);
+	ina->engine->stats[NEZHA_RAILS_MAX].bytes_sent += bytes - count * sizeof headers[0];
+	ina->team->last_bytes[NEZHA_RAILS_MAX] += bytes - count * sizeof headers[0];
+	return NEZHA_OK;
+}
+
+int nezha_ina_send(struct nezha_ina *ina, uint64_t now)
+{
+	uint32_t most;
+	int rc = NEZHA_OK;
+
+	while (rc == NEZHA_OK && (most = nezha_ina_window_room(&ina->window)))
+		rc = send_run(ina, most, now);
+	return rc < 0 ? rc : NEZHA_OK;
+}
+
+int nezha_ina_send_again(struct nezha_ina *ina, uint32_t seq, bool answer, uint64_t now)
+{
+	struct nezha_ina_header header;
+	struct iovec parts[2];
+	int rc;
+
+	make_packet(ina, seq, answer ? NEZHA_INA_AGAIN : 0, &header, parts);
+	rc = send_parts(ina, parts, 2, 0);
+	if (rc == NEZHA_OK) {
+		nezha_ina_window_sent(&ina->window, seq, now);
+		ina->engine->stats[NEZHA_RAILS_MAX].bytes_sent += header.length;
+		ina->engine->stats[NEZHA_RAILS_MAX].bytes_resent += header.length;
+		ina->team->last_bytes[NEZHA_RAILS_MAX] += header.length;
+	}
+	return rc < 0 ? rc : NEZHA_OK;
+}
+
+/* ---- receiving ---- */
+
+static void take_result(struct nezha_ina *ina, const struct nezha_ina_header *header, const char *data, uint64_t now)
+{
+	const struct nezha_call *call = &ina->team->call;
+	struct nezha_ina_place place;
+
+	if (header->call != call->op || header->seq - ina->window.first >= ina->window.next - ina->window.first)
+		return;
+	place = nezha_ina_place(ina, header->seq);
+	if (header->block != place.block || header->length != place.length || header->type != call->type ||
+	    header->op != call->reduction)
+		return;
+	if (nezha_ina_window_answered(&ina->window, header->seq, now))
+		nezha_ina_result(ina, header->seq, data);
+}
+
+static void packet(struct nezha_ina *ina, const char *data, size_t size, uint64_t now)
+{
+	struct nezha_ina_header header;
+
+	if (nezha_ina_check_downward(data, size, &header) != NEZHA_OK || header.token != ina->used)
+		return;
+	ina->silent = 0;
+	if (header.kind == NEZHA_INA_RESULT && ina->open)
+		take_result(ina, &header, data + sizeof header, now);
+	else if (header.kind == NEZHA_INA_ALIVE && ina->open)
+		nezha_ina_window_waits(&ina->window, header.seq);
+}
+
+static size_t segment_of(struct msghdr *message, size_t size)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
+		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
+			int segment;
+
+			memcpy(&segment, CMSG_DATA(c), sizeof segment);
+			return segment > 0 ? (size_t)segment : size;
+		}
+	return size;
+}
+
+static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *socket, uint64_t now)
+{
+	for (int i = 0; i < MESSAGES_MOST; i++) {
+		union control control;
+		struct iovec buffer = { ina->scratch, NEZHA_INA_MESSAGE };
+		struct msghdr message = { .msg_iov = &buffer, .msg_iovlen = 1, .msg_control = control.bytes,
+		                          .msg_controllen = sizeof control.bytes };
+		ssize_t n = recvmsg(socket->end.fd, &message, MSG_DONTWAIT);
+		size_t segment;
+
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? NEZHA_OK : NEZHA_ERR_CLOSED;
+		segment = segment_of(&message, (size_t)n);
+		for (size_t at = 0; at < (size_t)n; at += segment)
+			packet(ina, ina->scratch + at, (size_t)n - at < segment ? (size_t)n - at : segment, now);
+	}
+	return NEZHA_INPROGRESS;
+}
+
+int nezha_ina_receive(struct nezha_ina *ina, uint64_t now)
+{
+	int rc = receive_from(ina, &ina->direct, now);
+
+	/* One of its errors may stand for an earlier packet; the next call tells whether it lasts. */
+	if (rc >= 0 && ina->group.end.fd >= 0)
+		rc = receive_from(ina, &ina->group, now);
+	return rc;
+}

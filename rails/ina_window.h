@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The window of a rank towards an aggregator: which chunks may be sent, which are lost.  Pure: no sockets, the caller
+ * tells the time (ns).
+ *
+ * A chunk may be sent while fewer than the congestion window are unanswered, and never more than the session's slots after the
+ * first unanswered one (ina_slots.h needs that).  The congestion window grows by additive increase while the answers show little
+ * queueing, and shrinks by a factor on loss: by half if answers come late, too, which tells a full queue; by an
+ * eighth if they do not, which tells a bad link.  Loss is what RACK (RFC 8985) calls so: a chunk that was sent clearly later has been
+ * answered.  Where no answer comes at all, the oldest chunk is asked for again after NEZHA_INA_RTO. */
+#ifndef NEZHA_RAILS_INA_WINDOW_H
+#define NEZHA_RAILS_INA_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rails/clock.h"
+#include "rails/ina_wire.h"
+
+#define NEZHA_INA_RTO (20 * NEZHA_MSEC)
+
+struct nezha_ina_window {
+	uint32_t slots;              /* of the session */
+	uint32_t first;              /* the first chunk without an answer */
+	uint32_t next;               /* the next to be sent for the first time */
+	uint32_t end;                /* behind the last one of the call */
+	uint32_t flight;             /* sent, not answered */
+	double room;                 /* congestion window, chunks */
+	double threshold;            /* below it the window grows by one for each answer */
+	uint32_t recover;            /* a loss before this chunk belongs to one that was reacted to */
+	uint64_t least, smooth;      /* round trip: the least, a running mean; 0: unknown */
+	uint64_t newest;             /* when the latest chunk that was answered was sent */
+	uint64_t moved;              /* when something was last sent for the first time or answered, or asked for again */
+	struct nezha_ina_chunk {
+		uint64_t sent;       /* last */
+		bool again, answered;
+		bool waits;          /* for other ranks, not for us: when its answer comes says nothing of losses */
+	} chunks[NEZHA_INA_WINDOW_MAX];  /* by number modulo slots */
+};
+
+/* A new session: chunks count from 0. */
+void nezha_ina_window_open(struct nezha_ina_window *window, uint32_t slots);
+
+/* `count` more chunks are to be sent; all before were answered. */
+void nezha_ina_window_begin(struct nezha_ina_window *window, uint32_t count, uint64_t now);
+
+/* How many chunks may be sent for the first time now, from `next` on. */
+uint32_t nezha_ina_window_room(const struct nezha_ina_window *window);
+
+/* The chunk was sent: `next`, or one before it again. */
+void nezha_ina_window_sent(struct nezha_ina_window *window, uint32_t seq, uint64_t now);
+
+/* Its result has come; false: it is not awaited (it came twice, or is no chunk of the call). */
+bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, uint64_t now);
+
+/* The aggregator has said that others' contributions to the chunk are missing. */
+void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq);
+
+/* Chunks that are lost and shall be sent again, at most `most`; the caller sends them all. */
+uint32_t nezha_ina_window_lost(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most);
+
+/* Whether the oldest chunk shall be asked for again, since nothing has moved. */
+bool nezha_ina_window_stuck(const struct nezha_ina_window *window, uint64_t now);
+
+/* Whether chunks are to be sent or awaited. */
+static inline bool nezha_ina_window_busy(const struct nezha_ina_window *window)
+{
+	return window->first != window->end;
+}
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The rail of an aggregator under the conformance suite's eyes: nezha-aggd runs as a process of its own on loopback, and is
+ * killed, stopped and restarted in the middle of calls.  The bits are always those of the ring. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sodium.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rails/ina.h"
+#include "tests/conformance/world.h"
+#include "tuning/log.h"
+#include "tuning/status.h"
+
+extern char **environ;
+
+/* The daemon, in rail 0's subnet. */
+static const char *program;
+static struct nezha_ina_address where;
+static char listens[32];
+static pid_t daemon_pid;
+
+static void pause_ms(long ms)
+{
+	struct timespec pause = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&pause, NULL);
+}
+
+static void start(const char *memory)
+{
+	char *argv[] = { (char *)program, "--listen", listens, "--memory", (char *)memory, NULL };
+
+	if (posix_spawn(&daemon_pid, program, NULL, NULL, argv, environ))
+		abort();
+	pause_ms(100);
+}
+
+static void end(int signal)
+{
+	kill(daemon_pid, signal);
+	kill(daemon_pid, SIGCONT);
+	waitpid(daemon_pid, NULL, 0);
+}
+
+/* Bytes that the member has sent to the aggregator. */
+static uint64_t sent(const struct member *member)
+{
+	struct nezha_rail_stats stats[NEZHA_STATS_MAX];
+	size_t count = nezha_engine_rail_stats(member->engine, stats, NEZHA_STATS_MAX);
+
+	return count && !strcmp(stats[count - 1].device, "ina") ? stats[count - 1].bytes_sent : 0;
+}
+
+static void call(struct member *member, enum nezha_type type, enum nezha_op op, uint64_t count, uint32_t block,
+                 bool in_place)
+{
+	world_call(member, member->team, type, op, count, block, in_place, 0, 0);
+}
+
+static void all_types(struct member *member, void *argument)
+{
+	(void)argument;
+	for (int type = 0; type < NEZHA_TYPE_COUNT; type++)
+		for (int op = 0; op < NEZHA_OP_COUNT; op++)
+			if (nezha_op_fits(op, type))
+				call(member, type, op, 20011, NEZHA_BLOCK_MIN, (type + op) % 2);
+	EXPECT(member, sent(member) > 0);
+}
+
+static void all_counts(struct member *member, void *argument)
+{
+	static const uint64_t counts[] = { 1, 2, 7, 1021, 1024, 1025, 4095, 4097, 65537, 300007, 1 << 20 };
+
+	(void)argument;
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+		call(member, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 4096, i % 2);
+		call(member, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 65536, true);
+		call(member, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 65536, false);
+	}
+	EXPECT(member, sent(member) > 0);
+}
+
+static int run(int ranks, int rails, void (*body)(struct member *member, void *argument), void *argument)
+{
+	return world_run_with(ranks, rails, NEZHA_POLICY_ECF, &where, body, argument);
+}
+
+static void test_types(void **state)
+{
+	(void)state;
+	start("64M");
+	assert_int_equal(run(3, 2, all_types, NULL), 0);
+	assert_int_equal(run(4, 1, all_types, NULL), 0);
+	end(SIGTERM);
+}
+
+static void test_counts(void **state)
+{
+	(void)state;
+	start("64M");
+	for (int ranks = 2; ranks <= 5; ranks++)
+		assert_int_equal(run(ranks, 1 + ranks % 2, all_counts, NULL), 0);
+	end(SIGTERM);
+}
+
+static void test_bad_network(void **state)
+{
+	char lossy[4096];
+
+	(void)state;
+	snprintf(lossy, sizeof lossy, "%s/tests/conformance/lossy.so", getenv("abs_top_builddir"));
+	if (access(lossy, R_OK))
+		skip();
+	setenv("LD_PRELOAD", lossy, 1);
+	setenv("LOSSY", "1,1,5", 1);
+	start("64M");
+	assert_int_equal(run(3, 2, all_counts, NULL), 0);
+	end(SIGTERM);
+	setenv("LOSSY", "10,5,20", 1);
+	start("64M");
+	assert_int_equal(run(4, 1, all_types, NULL), 0);
+	end(SIGTERM);
+	unsetenv("LD_PRELOAD");
+}
+
+/* ---- failures ---- */
+
+struct killer {
+	atomic_bool stop;
+	const char *memory;
+};
+
+/* Kills, stops, drains and restarts the daemon as long as calls go on. */
+static void *kill_again_and_again(void *argument)
+{
+	struct killer *killer = argument;
+	unsigned seed = 7;
+
+	for (int i = 0; !atomic_load(&killer->stop); i++) {
+		pause_ms(rand_r(&seed) % 300);
+		switch (i % 4) {
+		case 0:
+			end(SIGKILL);
+			break;
+		case 1:
+			kill(daemon_pid, SIGSTOP);
+			pause_ms(rand_r(&seed) % 400);
+			kill(daemon_pid, SIGCONT);
+			continue;
+		case 2:
+			end(SIGINT);
+			break;
+		default:
+			kill(daemon_pid, SIGTERM);
+			pause_ms(20);
+			end(SIGTERM);
+		}
+		start(killer->memory);
+	}
+	return NULL;
+}
+
+static void calls_under_kills(struct member *member, void *argument)
+{
+	struct killer *killer = argument;
+	pthread_t thread;
+
+	if (member->rank == 0 && pthread_create(&thread, NULL, kill_again_and_again, killer))
+		abort();
+	for (int i = 0; i < 150; i++)
+		call(member, NEZHA_FLOAT64, NEZHA_SUM, 100003 + (uint64_t)(i % 30) * 8191, 16384, i % 2);
+	world_barrier(member);
+	if (member->rank == 0) {
+		atomic_store(&killer->stop, true);
+		pthread_join(thread, NULL);
+	}
+	world_barrier(member);
+	EXPECT(member, sent(member) > 0);
+}
+
+static void test_kills(void **state)
+{
+	(void)state;
+	for (int rails = 1; rails <= 2; rails++) {
+		struct killer killer = { .memory = "64M" };
+
+		start(killer.memory);
+		assert_int_equal(run(2 + rails, rails, calls_under_kills, &killer), 0);
+		end(SIGKILL);
+	}
+}
+
+/* It is gone for a while: the links do its work; then it is used again. */
+static void calls_without_and_with(struct member *member, void *argument)
+{
+	uint64_t before;
+
+	(void)argument;
+	for (int i = 0; i < 4; i++)
+		call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, i % 2);
+	EXPECT(member, sent(member) > 0);
+	world_barrier(member);
+	if (member->rank == 0)
+		end(SIGKILL);
+	world_barrier(member);
+	before = sent(member);
+	for (int i = 0; i < 4; i++)
+		call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, i % 2);
+	EXPECT(member, sent(member) == before);
+	world_barrier(member);
+	if (member->rank == 0)
+		start("64M");
+	world_barrier(member);
+	for (int i = 0; i < 300; i++) {
+		call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, i % 2);
+		pause_ms(5);
+	}
+	EXPECT(member, sent(member) > before);
+}
+
+static void test_return(void **state)
+{
+	(void)state;
+	start("64M");
+	assert_int_equal(run(3, 2, calls_without_and_with, NULL), 0);
+	end(SIGTERM);
+}
+
+/* A late rank is no dead aggregator. */
+static void one_late(struct member *member, void *argument)
+{
+	uint64_t before;
+
+	(void)argument;
+	call(member, NEZHA_FLOAT32, NEZHA_SUM, 100003, 8192, true);
+	before = sent(member);
+	if (member->rank == 1)
+		pause_ms(600);
+	call(member, NEZHA_FLOAT32, NEZHA_SUM, 100003, 8192, true);
+	call(member, NEZHA_FLOAT32, NEZHA_SUM, 100003, 8192, true);
+	EXPECT(member, sent(member) > before);
+	EXPECT(member, member->engine->stats[NEZHA_RAILS_MAX].failures == 0);
+}
+
+static void test_late(void **state)
+{
+	(void)state;
+	start("64M");
+	assert_int_equal(run(3, 2, one_late, NULL), 0);
+	end(SIGTERM);
+}
+
+/* ---- without it ---- */
+
+static void all_by_links(struct member *member, void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < 6; i++)
+		call(member, NEZHA_FLOAT32, NEZHA_SUM, 50021, 4096, i % 2);
+	EXPECT(member, sent(member) == 0);
+}
+
+static void test_none(void **state)
+{
+	(void)state;
+	assert_int_equal(run(3, 2, all_by_links, NULL), 0);
+}
+
+static void test_refusal(void **state)
+{
+	(void)state;
+	start("64K");
+	assert_int_equal(run(3, 2, all_by_links, NULL), 0);
+	end(SIGTERM);
+}
+
+/* More communicators than the budget has room for: some are refused, all are right. */
+static void many_teams(struct member *member, void *argument)
+{
+	enum { TEAMS = 12 };
+	struct nezha_team *teams[TEAMS];
+
+	(void)argument;
+	for (int t = 0; t < TEAMS; t++)
+		teams[t] = world_team(member, (uint64_t)(100 + t));
+	for (int i = 0; i < 3; i++)
+		for (int t = 0; t < TEAMS; t++)
+			world_call(member, teams[t], NEZHA_INT32, NEZHA_SUM, 30011, 4096, t % 2, 0, 0);
+	world_barrier(member);
+	for (int t = 0; t < TEAMS; t++)
+		nezha_team_destroy(teams[t]);
+	EXPECT(member, sent(member) > 0);
+}
+
+static void test_budget(void **state)
+{
+	(void)state;
+	start("20M");
+	assert_int_equal(run(3, 2, many_teams, NULL), 0);
+	end(SIGTERM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_bad_network),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_return),
+		cmocka_unit_test(test_kills),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_refusal),
+		cmocka_unit_test(test_budget),
+	};
+	static char path[4096];
+	const char *build = getenv("abs_top_builddir"), *level = getenv("NEZHA_TEST_LOG");
+
+	snprintf(path, sizeof path, "%s/nezha-aggd", build ? build : ".");
+	program = path;
+	if (sodium_init() < 0 || inet_pton(AF_INET, "127.77.0.254", &where.address) != 1)
+		return 1;
+	if (access(path, X_OK)) {
+		printf("skipped: there is no %s (abs_top_builddir)\n", path);
+		return 77;
+	}
+	where.port = (uint16_t)(20000 + getpid() % 20000);
+	snprintf(listens, sizeof listens, "127.77.0.254:%u", where.port);
+	nezha_log_open(level ? NEZHA_LOG_INFO : NEZHA_LOG_ERROR, NULL, -1);
+	return cmocka_run_group_tests_name("ina", tests, NULL, NULL);
+}

@@ -68,9 +68,13 @@ static uint64_t entries_here(const char *spec, const struct nezha_nic *nics, siz
 	for (int bit = 0; *spec && bit < ENTRIES_MAX; bit++) {
 		size_t len = strcspn(spec, ",");
 		char *entry = strndup(spec, len), *notes = NULL, *error = NULL;
+		struct nezha_ina_address aggregator;
 		struct selection selection = { .count = 0 };
 
-		if (entry && nezha_nic_select(entry, nics, count, selection.rails, &selection.count,
+		/* An aggregator is nobody's device, and "auto" is no entry to be missed. */
+		if (entry && (nezha_nic_aggregator(entry, &aggregator) || !strcmp(entry, "auto")))
+			here |= (uint64_t)1 << bit;
+		else if (entry && nezha_nic_select(entry, nics, count, selection.rails, &selection.count,
 		                              &notes, &error) == NEZHA_OK && selection.count)
 			here |= (uint64_t)1 << bit;
 		free(notes);
@@ -180,6 +184,8 @@ static int create(struct nezha_engine **out)
 	select_rails(&selection);
 	config.rails = selection.rails;
 	config.rail_count = selection.count;
+	if (!nezha_nic_aggregator(nezha_context.job.settings.rails, &config.aggregator))
+		config.aggregator.port = 0;
 	return nezha_engine_create(&config, out);
 }
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rails/ina_address.h"
+
 #define NEZHA_RAILS_MAX 8     /* rails of one process */
 
 /* One IPv4 address of one interface, or an interface that has none. */
@@ -44,7 +46,7 @@ struct nezha_rail_nic {
 	uint8_t key_ordinal;       /* the how-many-th interface with that same key on this host, from 0 */
 };
 
-/* Chooses the rails by `spec`, the text of NEZHA_RAILS ("auto", or "tcp:eth0,tcp:10.1.0.0/16"), out of
+/* Chooses the rails by `spec`, the text of NEZHA_RAILS ("auto", or "tcp:eth0,tcp:10.1.0.0/16", each also with ",ina:10.1.0.254"), out of
  * `nics`, in the spec's order, duplicates removed, at most NEZHA_RAILS_MAX.  NEZHA_ERR_INVALID with one
  * line in *error (malloc'd, the caller frees) for a malformed spec (always) or a device that does not
  * exist on this host.  A subnet that this host is not in, or a device without an address, is no error:
@@ -52,6 +54,9 @@ struct nezha_rail_nic {
  * matter for what was named. */
 int nezha_nic_select(const char *spec, const struct nezha_nic *nics, size_t count,
                      struct nezha_rail_nic *rails, size_t *rail_count, char **notes, char **error);
+
+/* Whether the spec names an aggregator, and which.  A spec with an error names none. */
+bool nezha_nic_aggregator(const char *spec, struct nezha_ina_address *out);
 
 /* Only the syntax of a spec; for checks where the devices are another host's.  Errors as above. */
 int nezha_nic_spec_check(const char *spec, char **error);

@@ -184,6 +184,8 @@ static int select_named(struct selection *selection, const struct nezha_rail_ent
                         char **error)
 {
 	for (size_t e = 0; e < count; e++) {
+		if (entries[e].aggregator.port)
+			continue;
 		if (!*entries[e].device) {
 			select_subnet(selection, &entries[e]);
 			continue;
@@ -215,7 +217,7 @@ int nezha_nic_select(const char *spec, const struct nezha_nic *nics, size_t coun
 	selection.notes = open_memstream(&text, &len);
 	if (!selection.notes)
 		return NEZHA_ERR_NOMEM;
-	if (entry_count)
+	if (entry_count > 1 || (entry_count && !entries[0].aggregator.port))
 		status = select_named(&selection, entries, entry_count, error);
 	else
 		select_auto(&selection);

@@ -11,7 +11,9 @@
 #include "tuning/status.h"
 #include "tuning/text.h"
 
-#define ALLOWED "allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas"
+#define ALLOWED \
+	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and one ina:ADDRESS[:PORT]"
+#define BEFORE_INA "auto,ina:"
 #define ENTRY_MAX 64           /* bytes of an entry; the longest right one is tcp:255.255.255.255/31 */
 
 /* The only place that makes messages about the spec.  Always fails. */
@@ -111,12 +113,23 @@ static int parse_device(const char *entry, const char *where, struct nezha_rail_
 
 static bool is_later_kind(const char *entry, size_t len)
 {
-	static const char *const kinds[] = { "verbs", "ina", "sharp", "native", NULL };
+	static const char *const kinds[] = { "verbs", "sharp", "native", NULL };
 
 	for (const char *const *kind = kinds; *kind; kind++)
 		if (strlen(*kind) == len && memcmp(*kind, entry, len) == 0)
 			return true;
 	return false;
+}
+
+static int parse_aggregator(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
+{
+	struct nezha_ina_address address;
+	const char *wrong;
+
+	if (nezha_ina_address_parse(where, &address, &wrong) != NEZHA_OK)
+		return refuse(error, "NEZHA_RAILS: \"%s\" %s", entry, wrong);
+	*out = (struct nezha_rail_entry){ .aggregator = address };
+	return NEZHA_OK;
 }
 
 static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **error)
@@ -127,21 +140,33 @@ static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **e
 	if (!*entry)
 		return refuse(error, "NEZHA_RAILS: an entry is empty; " ALLOWED);
 	if (strcmp(entry, "auto") == 0)
-		return refuse(error, "NEZHA_RAILS: \"auto\" stands alone, without other entries; " ALLOWED);
+		return refuse(error, "NEZHA_RAILS: \"auto\" stands alone, but for an ina:ADDRESS; " ALLOWED);
 	if (is_later_kind(entry, kind))
 		return refuse(error,
 		              "NEZHA_RAILS: \"%s\": rails of the kind %.*s are not built into this "
 		              "Nezha; " ALLOWED,
 		              entry, (int)kind, entry);
+	if (!colon && strcmp(entry, "ina") == 0)
+		return refuse(error, "NEZHA_RAILS: \"ina\" lacks the address of the aggregator; " ALLOWED);
 	if (!colon)
 		return refuse(error,
 		              "NEZHA_RAILS: \"%s\" lacks the kind of the rail: did you mean tcp:%s? " ALLOWED,
 		              entry, entry);
+	if (kind == 3 && memcmp(entry, "ina", 3) == 0)
+		return parse_aggregator(entry, colon + 1, out, error);
 	if (kind != 3 || memcmp(entry, "tcp", 3) != 0)
 		return refuse(error, "NEZHA_RAILS: \"%s\": \"%.*s\" is no kind of rail; " ALLOWED, entry,
 		              (int)kind, entry);
 	return strchr(colon, '/') ? parse_subnet(entry, colon + 1, out, error) :
 	                            parse_device(entry, colon + 1, out, error);
+}
+
+static bool has_aggregator(const struct nezha_rail_entry *entries, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (entries[i].aggregator.port)
+			return true;
+	return false;
 }
 
 int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, size_t *count, char **error)
@@ -152,6 +177,11 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 	if (strcmp(spec, "auto") == 0) {
 		*count = 0;
 		return NEZHA_OK;
+	}
+	if (strncmp(spec, BEFORE_INA, strlen(BEFORE_INA)) == 0) {
+		spec += strlen("auto,");
+		if (strchr(spec, ','))
+			return parse_entry("auto", &entries[0], error);
 	}
 	for (;; spec++) {
 		size_t len = strcspn(spec, ",");
@@ -167,6 +197,8 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 		status = parse_entry(entry, &entries[n], error);
 		if (status != NEZHA_OK)
 			return status;
+		if (entries[n].aggregator.port && has_aggregator(entries, n))
+			return refuse(error, "NEZHA_RAILS: \"%s\" is a second aggregator; " ALLOWED, entry);
 		n++;
 		spec += len;
 		if (!*spec)
@@ -174,6 +206,24 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 	}
 	*count = n;
 	return NEZHA_OK;
+}
+
+bool nezha_nic_aggregator(const char *spec, struct nezha_ina_address *out)
+{
+	struct nezha_rail_entry entries[NEZHA_RAIL_ENTRIES_MAX];
+	size_t count;
+	char *error = NULL;
+
+	if (nezha_rail_spec_parse(spec, entries, &count, &error) != NEZHA_OK) {
+		free(error);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (entries[i].aggregator.port) {
+			*out = entries[i].aggregator;
+			return true;
+		}
+	return false;
 }
 
 int nezha_nic_spec_check(const char *spec, char **error)

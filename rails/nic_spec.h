@@ -8,16 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rails/ina_address.h"
+
 #define NEZHA_RAIL_ENTRIES_MAX 32
 
-/* One entry: a device, or (device empty) a subnet. */
+/* One entry: a device, or (device empty) a subnet, or an aggregator. */
 struct nezha_rail_entry {
+	struct nezha_ina_address aggregator;   /* port 0: it is none */
 	char device[IF_NAMESIZE];
 	struct in_addr subnet;     /* network byte order, no bit set behind the prefix */
 	uint8_t prefix;            /* 1..31 */
 };
 
-/* Parses `spec` into `entries` (room for NEZHA_RAIL_ENTRIES_MAX); *count is 0 for "auto".
+/* Parses `spec` into `entries` (room for NEZHA_RAIL_ENTRIES_MAX); none but an aggregator, at most one, for "auto" (which may
+ * be left out before an aggregator).
  * NEZHA_ERR_INVALID with one line in *error (malloc'd, the caller frees) that names the entry and what is
  * allowed, or NEZHA_ERR_NOMEM. */
 int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, size_t *count, char **error);

@@ -256,10 +256,10 @@ static void show_built_in(json_t *json)
 			       there ? strrchr(parts[i].file, '/') + 1 : "not installed");
 	}
 	if (!json) {
-		printf("  %-18s %s\n  %-18s %s\n", "kinds of rails", "tcp", "sanitizers", sanitizers());
+		printf("  %-18s %s\n  %-18s %s\n", "kinds of rails", "tcp, ina", "sanitizers", sanitizers());
 		return;
 	}
-	json_object_set_new(object, "rails", json_pack("[s]", "tcp"));
+	json_object_set_new(object, "rails", json_pack("[s, s]", "tcp", "ina"));
 	json_object_set_new(object, "sanitizers", json_string(sanitizers()));
 	json_object_set_new(json, "built_in", object);
 }

@@ -545,8 +545,46 @@ static void the_fastest_eight_of_more(void **state)
 	free(chosen.notes);
 }
 
+/* An aggregator is beside the rails that are named, or, where none is, beside those that are found. */
+static void aggregators_are_no_rails(void **state)
+{
+	static const struct {
+		const char *spec, *alike;
+		uint16_t port;
+	} cases[] = {
+		{ "tcp:e0,ina:10.77.0.254", "tcp:e0", 4790 },
+		{ "ina:10.77.0.254:99,tcp:e0", "tcp:e0", 99 },
+		{ "ina:10.77.0.254:65535", "auto", 65535 },
+		{ "auto,ina:10.77.0.254", "auto", 4790 },
+		{ "auto", "auto", 0 },
+		{ "tcp:e0,tcp:e1", "tcp:e0,tcp:e1", 0 },
+	};
+	struct host host = { 0 };
+
+	(void)state;
+	lab_host(&host);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct chosen with, without;
+		struct nezha_ina_address address = { .port = 0 };
+
+		choose(&host, cases[i].spec, &with);
+		choose(&host, cases[i].alike, &without);
+		assert_int_equal(with.count, without.count);
+		for (size_t r = 0; r < with.count; r++)
+			assert_string_equal(with.rails[r].nic.device, without.rails[r].nic.device);
+		assert_int_equal(nezha_nic_aggregator(cases[i].spec, &address), cases[i].port != 0);
+		assert_int_equal(address.port, cases[i].port);
+		assert_int_equal(address.address.s_addr, cases[i].port ? htonl(0x0a4d00fe) : 0);
+		free(with.notes);
+		free(without.notes);
+	}
+	assert_false(nezha_nic_aggregator("tcp:e0,", &(struct nezha_ina_address){ .port = 0 }));
+}
+
 #define LONG "aaaaaaaaaaaaaaa"
-#define LIST "allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas"
+#define LIST \
+	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and one ina:ADDRESS[:PORT]"
+#define HOST "has no IPv4 address of a host; allowed is ADDRESS[:PORT], such as 10.1.0.254:4790"
 
 static void malformed_specs_are_refused(void **state)
 {
@@ -557,7 +595,8 @@ static void malformed_specs_are_refused(void **state)
 		{ ",", "NEZHA_RAILS: an entry is empty; " LIST },
 		{ "tcp:e0,", "NEZHA_RAILS: an entry is empty; " LIST },
 		{ "tcp:e0,,tcp:e1", "NEZHA_RAILS: an entry is empty; " LIST },
-		{ "auto,tcp:e0", "NEZHA_RAILS: \"auto\" stands alone, without other entries; " LIST },
+		{ "auto,tcp:e0", "NEZHA_RAILS: \"auto\" stands alone, but for an ina:ADDRESS; " LIST },
+		{ "auto,ina:10.1.0.254,tcp:e0", "NEZHA_RAILS: \"auto\" stands alone, but for an ina:ADDRESS; " LIST },
 		{ "e0", "NEZHA_RAILS: \"e0\" lacks the kind of the rail: did you mean tcp:e0? " LIST },
 		{ "AUTO", "NEZHA_RAILS: \"AUTO\" lacks the kind of the rail: did you mean tcp:AUTO? " LIST },
 		{ "tpc:e0", "NEZHA_RAILS: \"tpc:e0\": \"tpc\" is no kind of rail; " LIST },
@@ -567,8 +606,16 @@ static void malformed_specs_are_refused(void **state)
 		                    "into this Nezha; " LIST },
 		{ "tcp:e0,native", "NEZHA_RAILS: \"native\": rails of the kind native are not built into "
 		                   "this Nezha; " LIST },
-		{ "ina:10.1.0.254:4790", "NEZHA_RAILS: \"ina:10.1.0.254:4790\": rails of the kind ina are "
-		                         "not built into this Nezha; " LIST },
+		{ "ina", "NEZHA_RAILS: \"ina\" lacks the address of the aggregator; " LIST },
+		{ "ina:", "NEZHA_RAILS: \"ina:\" " HOST },
+		{ "tcp:e0,ina:e0", "NEZHA_RAILS: \"ina:e0\" " HOST },
+		{ "ina:10.1.0.0/24", "NEZHA_RAILS: \"ina:10.1.0.0/24\" " HOST },
+		{ "ina:239.1.2.3", "NEZHA_RAILS: \"ina:239.1.2.3\" " HOST },
+		{ "ina:10.1.0.254:", "NEZHA_RAILS: \"ina:10.1.0.254:\" has no port behind the colon; allowed are 1 to "
+		                     "65535, as in 10.1.0.254:4790" },
+		{ "ina:10.1.0.254:65536", "NEZHA_RAILS: \"ina:10.1.0.254:65536\" has no port behind the colon; allowed are 1 "
+		                          "to 65535, as in 10.1.0.254:4790" },
+		{ "ina:10.1.0.254,tcp:e0,ina:10.1.0.253", "NEZHA_RAILS: \"ina:10.1.0.253\" is a second aggregator; " LIST },
 		{ "tcp:", "NEZHA_RAILS: \"tcp:\" names no device; " LIST },
 		{ "tcp:e0 ", "NEZHA_RAILS: \"tcp:e0 \": \"e0 \" cannot be a device (1 to 15 characters, "
 		             "without blank and colon); " LIST },
@@ -716,6 +763,7 @@ int main(void)
 		cmocka_unit_test(device_with_several_addresses_is_one_rail),
 		cmocka_unit_test(auto_takes_the_usable_ones),
 		cmocka_unit_test(the_fastest_eight_of_more),
+		cmocka_unit_test(aggregators_are_no_rails),
 		cmocka_unit_test(malformed_specs_are_refused),
 		cmocka_unit_test(too_many_entries_are_refused),
 		cmocka_unit_test(unknown_device_is_refused),

@@ -224,11 +224,11 @@ void nezha_aggd_run(struct nezha_aggd *aggd)
 {
 	struct epoll_event event;
 	uint64_t ticked = 0;
-	bool more = true, waiting = false;
+	bool more = true;
 
 	while (more) {
 		/* One event at a time: serving a peer may end others, whose events would point nowhere. */
-		int n = epoll_wait(aggd->epoll, &event, 1, waiting ? TICK_BEACONS : TICK);
+		int n = epoll_wait(aggd->epoll, &event, 1, aggd->waiting ? TICK_BEACONS : TICK);
 		uint64_t now = nezha_now();
 
 		if (n == 1)
@@ -237,7 +237,7 @@ void nezha_aggd_run(struct nezha_aggd *aggd)
 			nezha_error("epoll_wait: %m");
 		if (n != 1 || now - ticked > TICK_BEACONS * NEZHA_MSEC) {
 			ticked = now;
-			waiting = aggd_sessions_tick(aggd, now);
+			aggd_sessions_tick(aggd, now);
 			aggd_peers_tick(aggd, now);
 		}
 		more = more && !drained(aggd, now);

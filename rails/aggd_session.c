@@ -158,7 +158,7 @@ static void welcome(struct nezha_aggd *aggd, struct aggd_session *session)
 		randombytes_buf(&session->token, sizeof session->token);
 	while (!session->token || aggd_session_find(aggd, session->token));
 	choose_group(aggd, session);
-	session->welcomed = true;
+	session->welcomed = aggd->waiting = true;
 	session->beacon_at = nezha_now() + BEACON_EVERY;
 	session->deadline = nezha_now() + ANSWER_LIMIT;
 	link_token(aggd, session);
@@ -241,16 +241,16 @@ void aggd_answered(struct nezha_aggd *aggd, struct aggd_peer *peer, bool heard)
 		aggd_tell(session->members[r].peer, &record);
 }
 
-bool aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now)
+void aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now)
 {
 	struct aggd_session *session, *next;
-	bool waiting = false;
 
+	aggd->waiting = false;
 	for (session = LIST_FIRST(&aggd->sessions); session; session = next) {
 		next = LIST_NEXT(session, entry);
 		if (!session->welcomed || session->ready)
 			continue;
-		waiting = true;
+		aggd->waiting = true;
 		if (now > session->deadline) {
 			aggd_session_end(aggd, session, "not all ranks have answered in time");
 		} else if (session->group.sin_port && now >= session->beacon_at) {
@@ -258,5 +258,4 @@ bool aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now)
 			session->beacon_at = now + BEACON_EVERY;
 		}
 	}
-	return waiting;
 }

@@ -64,6 +64,7 @@ struct nezha_aggd {
 	int epoll;
 	struct aggd_end wake, data, listener;
 	bool draining;
+	bool waiting;                    /* some session waits for its members' answers */
 	uint64_t drain_until;
 	uint16_t groups;                 /* given out so far */
 	uint32_t strangers;              /* peers that have not joined */
@@ -109,8 +110,8 @@ void aggd_session_end(struct nezha_aggd *aggd, struct aggd_session *session, con
 /* NULL: there is none. */
 struct aggd_session *aggd_session_find(struct nezha_aggd *aggd, uint64_t token);
 
-/* Beacons and time limits; returns whether some session is waiting for its members' answers. */
-bool aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now);
+/* Beacons and time limits. */
+void aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now);
 
 /* ---- aggd_data.c ---- */
 

@@ -265,6 +265,11 @@ static void learn(void *rail, const uint64_t values[NEZHA_RAIL_VALUES])
 
 	/* The least token is the greatest: all ranks hold the same. */
 	ina->agreed = values[0] == ~values[1] ? values[0] : 0;
+	nezha_debug("the last call's %u of %u blocks took the aggregator %llu us, the others the links %llu us; room %.0f of "
+	            "%u chunks, round trip %llu us, at least %llu us", ina->noted.shared, ina->noted.grid.blocks,
+	            (unsigned long long)(values[2] / NEZHA_USEC), (unsigned long long)(values[3] / NEZHA_USEC),
+	            ina->window.room, ina->window.slots, (unsigned long long)(ina->window.smooth / NEZHA_USEC),
+	            (unsigned long long)(ina->window.least / NEZHA_USEC));
 	if (ina->noted.valid)
 		nezha_ina_share_learn(&ina->share, &ina->noted.grid, ina->noted.shared, values[2], values[3]);
 }

@@ -5,9 +5,11 @@
 
 #define ROOM_FIRST 64            /* chunks */
 #define ROOM_LEAST 4
-#define ROOM_LOSSY 32            /* not less for losses that no queue explains */
 #define QUEUEING (2 * NEZHA_MSEC)        /* more than that in addition to the least round trip: no growth */
-#define QUEUE_FULL (NEZHA_MSEC)          /* a loss with more than that is one of a full queue */
+#define LOSS_MUCH 0.3                    /* part of a round: above, the network takes less */
+#define LOSS_SOME 0.02                   /* above, it takes no more */
+#define ROOM_SMALL 32                    /* which always grows: losses may be the link's own */
+#define LOSS_SHRINK 0.6
 #define REORDERING (100 * NEZHA_USEC)    /* at least: packets that overtake others are not the end of these */
 
 static struct nezha_ina_chunk *chunk_of(struct nezha_ina_window *window, uint32_t seq)
@@ -63,11 +65,30 @@ static void measure(struct nezha_ina_window *window, uint64_t trip)
 	window->smooth = window->smooth ? (7 * window->smooth + trip) / 8 : trip;
 }
 
-static void grow(struct nezha_ina_window *window)
+static void grow(struct nezha_ina_window *window, uint64_t trip)
 {
-	if (window->smooth > window->least + QUEUEING || window->room >= window->slots)
+	if (trip > window->least + QUEUEING || window->room >= window->slots ||
+	    (window->hold && window->room >= ROOM_SMALL))
 		return;
-	window->room += window->room < window->threshold ? 1 : 1 / window->room;
+	window->room += window->room < window->threshold ? 0.5 : 1 / window->room;
+}
+
+/* What was lost in a round that is over decides about the next one. */
+static void end_round(struct nezha_ina_window *window)
+{
+	uint32_t all = window->gone + window->come;
+
+	bool full = window->smooth > window->least + QUEUEING;
+
+	window->hold = window->gone > LOSS_SOME * all;
+	if (window->gone > LOSS_MUCH * all || (full && window->hold)) {
+		window->room *= LOSS_SHRINK;
+		if (window->room < ROOM_LEAST)
+			window->room = ROOM_LEAST;
+		window->threshold = window->room;
+	}
+	window->round = window->next;
+	window->gone = window->come = 0;
 }
 
 bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, uint64_t now)
@@ -78,6 +99,7 @@ bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, ui
 		return false;
 	chunk->answered = true;
 	window->flight--;
+	window->come++;
 	window->moved = now;
 	if (!chunk->again && !chunk->waits)
 		measure(window, now - chunk->sent);
@@ -86,7 +108,9 @@ bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, ui
 		window->newest = chunk->sent;
 	while (window->first != window->next && chunk_of(window, window->first)->answered)
 		window->first++;
-	grow(window);
+	grow(window, now - chunk->sent);
+	if ((int32_t)(window->first - window->round) >= 0)
+		end_round(window);
 	return true;
 }
 
@@ -96,30 +120,20 @@ void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq)
 		chunk_of(window, seq)->waits = true;
 }
 
-static void shrink(struct nezha_ina_window *window)
-{
-	bool full = window->smooth > window->least + QUEUE_FULL;
-	double least = full ? ROOM_LEAST : ROOM_LOSSY, room = window->room * (full ? 0.5 : 0.875);
-
-	if (room < least)
-		room = least < window->room ? least : window->room;
-	window->room = window->threshold = room;
-}
-
 uint32_t nezha_ina_window_lost(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most)
 {
 	uint64_t apart = window->smooth / 4 > REORDERING ? window->smooth / 4 : REORDERING;
+	uint64_t longer = window->smooth + apart;
 	uint32_t count = 0;
 
 	for (uint32_t seq = window->first; seq != window->next && count < most; seq++) {
 		const struct nezha_ina_chunk *chunk = chunk_of(window, seq);
 
-		if (!chunk->answered && chunk->sent + apart < window->newest)
-			seqs[count++] = seq;
-	}
-	if (count && (int32_t)(seqs[0] - window->recover) >= 0) {
-		shrink(window);
-		window->recover = window->next;
+		/* Sent again, it may be that another rank's contribution was the lost one, which takes that rank as long. */
+		if (chunk->answered || chunk->sent + (chunk->again ? longer : apart) >= window->newest)
+			continue;
+		window->gone++;
+		seqs[count++] = seq;
 	}
 	return count;
 }

@@ -4,9 +4,10 @@
  *
  * A chunk may be sent while fewer than the congestion window are unanswered, and never more than the session's slots after the
  * first unanswered one (ina_slots.h needs that).  The congestion window grows by additive increase while the answers show little
- * queueing, and shrinks by a factor on loss: by half if answers come late, too, which tells a full queue; by an
- * eighth if they do not, which tells a bad link.  Loss is what RACK (RFC 8985) calls so: a chunk that was sent clearly later has been
- * answered.  Where no answer comes at all, the oldest chunk is asked for again after NEZHA_INA_RTO. */
+ * queueing and less than 2 % is lost, and shrinks by a factor, once for each round (a window of answers), if a good part of it
+ * was lost, or some while answers come late, which tells a full queue; less tells a bad link, on which a smaller window would
+ * only be slower.  Loss is what RACK (RFC 8985) calls so: a chunk
+ * that was sent clearly later has been answered.  Where no answer comes at all, the oldest chunk is asked for again after NEZHA_INA_RTO. */
 #ifndef NEZHA_RAILS_INA_WINDOW_H
 #define NEZHA_RAILS_INA_WINDOW_H
 
@@ -25,8 +26,10 @@ struct nezha_ina_window {
 	uint32_t end;                /* behind the last one of the call */
 	uint32_t flight;             /* sent, not answered */
 	double room;                 /* congestion window, chunks */
-	double threshold;            /* below it the window grows by one for each answer */
-	uint32_t recover;            /* a loss before this chunk belongs to one that was reacted to */
+	double threshold;            /* below it the window grows by a half for each answer */
+	uint32_t round;              /* the first chunk that was not sent when the round began */
+	uint32_t gone, come;         /* chunks lost and answered in the round */
+	bool hold;                   /* the last round had losses: no growth */
 	uint64_t least, smooth;      /* round trip: the least, a running mean; 0: unknown */
 	uint64_t newest;             /* when the latest chunk that was answered was sent */
 	uint64_t moved;              /* when something was last sent for the first time or answered, or asked for again */

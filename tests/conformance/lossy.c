@@ -60,34 +60,42 @@ static size_t gather(const struct msghdr *message, char *out)
 	return size;
 }
 
-static void send_one(int fd, const struct msghdr *like, char *data, size_t size, int flags)
+static void send_run(int fd, const struct msghdr *like, char *data, size_t size, size_t segment, int flags)
 {
 	struct iovec part = { data, size };
 	struct msghdr message = { .msg_name = like->msg_name, .msg_namelen = like->msg_namelen, .msg_iov = &part,
 	                          .msg_iovlen = 1 };
 
-	real_sendmsg(fd, &message, flags);
+	if (size > segment) {
+		message.msg_control = like->msg_control;
+		message.msg_controllen = like->msg_controllen;
+	}
+	if (size)
+		real_sendmsg(fd, &message, flags);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	static char data[BYTES];
-	size_t size = gather(message, data), segment = segment_of(message, size), skipped = size;
+	static char data[BYTES], apart[BYTES];
+	size_t size = gather(message, data), segment = segment_of(message, size), kept = 0, later = 0, again = 0;
 
 	for (size_t at = 0; at < size; at += segment) {
 		size_t length = size - at < segment ? size - at : segment;
 
 		if (happens(loss))
 			continue;
-		if (skipped == size && happens(late)) {
-			skipped = at;
+		if (!later && length == segment && happens(late)) {
+			memcpy(apart, data + at, length);
+			later = length;
 			continue;
 		}
-		for (int times = 1 + happens(twice); times; times--)
-			send_one(fd, message, data + at, length, flags);
+		again = happens(twice) ? length : again;
+		memmove(data + kept, data + at, length);
+		kept += length;
 	}
-	if (skipped < size)
-		send_one(fd, message, data + skipped, size - skipped < segment ? size - skipped : segment, flags);
+	send_run(fd, message, data, kept, segment, flags);
+	send_run(fd, message, apart, later, segment, flags);
+	send_run(fd, message, data, again && kept >= segment ? segment : 0, segment, flags);
 	return (ssize_t)size;
 }
 

@@ -103,7 +103,7 @@ void aggd_accept(struct nezha_aggd *aggd)
 static void refuse_garbage(struct nezha_aggd *aggd, struct aggd_peer *peer)
 {
 	aggd->stats.garbage++;
-	aggd_leave(aggd, peer);
+	aggd_leave(aggd, peer, false);
 }
 
 /* A record has come whole. */
@@ -115,7 +115,7 @@ static void serve(struct nezha_aggd *aggd, struct aggd_peer *peer)
 	if (nezha_ina_record_check_upward(&record) != NEZHA_OK) {
 		refuse_garbage(aggd, peer);
 	} else if (record.kind == NEZHA_INA_LEAVE) {
-		aggd_leave(aggd, peer);
+		aggd_leave(aggd, peer, true);
 	} else if (record.kind == NEZHA_INA_HEARD && peer->session) {
 		aggd_answered(aggd, peer, record.yes);
 	} else if (record.kind == NEZHA_INA_JOIN && !peer->session &&
@@ -134,7 +134,7 @@ void aggd_peer_ready(struct nezha_aggd *aggd, struct aggd_peer *peer)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		aggd_leave(aggd, peer);
+		aggd_leave(aggd, peer, false);
 		return;
 	}
 	peer->have += (uint32_t)n;

@@ -41,6 +41,7 @@ struct aggd_io {
 	struct sockaddr_in from[MESSAGES];
 	union control control[MESSAGES];
 	struct run run;
+	bool singly;                     /* the kernel cannot send runs of packets: see fits */
 	char *memory;
 };
 
@@ -88,8 +89,11 @@ static void send_to(struct nezha_aggd *aggd, const struct sockaddr_in *to, struc
 		c->cmsg_len = CMSG_LEN(sizeof segment);
 		memcpy(CMSG_DATA(c), &segment, sizeof segment);
 	}
-	if (sendmsg(aggd->data.fd, &message, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == ENOBUFS) &&
-	    poll(&room, 1, SEND_WAIT) == 1)
+	if (sendmsg(aggd->data.fd, &message, MSG_DONTWAIT) >= 0)
+		return;
+	if (segment && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT))
+		aggd->io->singly = true;         /* the ranks will ask for this run again */
+	else if ((errno == EAGAIN || errno == ENOBUFS) && poll(&room, 1, SEND_WAIT) == 1)
 		(void)!sendmsg(aggd->data.fd, &message, MSG_DONTWAIT);
 }
 
@@ -122,7 +126,7 @@ static void queue(struct nezha_aggd *aggd, struct aggd_session *session, const s
 {
 	struct run *run = &aggd->io->run;
 
-	if (!fits(run, session, sum->header.length))
+	if (!fits(run, session, sum->header.length) || aggd->io->singly)
 		flush(aggd);
 	run->session = session;
 	run->headers[run->count] = sum->header;
@@ -132,7 +136,8 @@ static void queue(struct nezha_aggd *aggd, struct aggd_session *session, const s
 	run->count++;
 }
 
-static void answer(struct nezha_aggd *aggd, const struct sockaddr_in *to, struct nezha_ina_header *header, const void *payload)
+static void answer(struct nezha_aggd *aggd, const struct sockaddr_in *to, struct nezha_ina_header *header,
+                   const void *payload)
 {
 	struct iovec parts[] = { { header, sizeof *header }, { (void *)payload, header->length } };
 

@@ -13,7 +13,7 @@
 
 #define BEACON_EVERY (10 * NEZHA_MSEC)
 #define ANSWER_LIMIT (2 * NEZHA_SEC)
-#define GROUPS_FROM 0xef4e0000u       /* 239.78.0.0/16, organisation-local (RFC 2365) */
+#define GROUPS_FROM 0xef4e0000u       /* 239.78.0.0/16, administratively scoped (RFC 2365) */
 
 static void link_token(struct nezha_aggd *aggd, struct aggd_session *session)
 {
@@ -67,7 +67,10 @@ static void end_with(struct nezha_aggd *aggd, struct aggd_session *session, enum
 	struct nezha_ina_record record;
 
 	nezha_info("a session of %d ranks is over: %s", session->ranks, why);
-	nezha_ina_record_text(kind, why, &record);
+	if (kind == NEZHA_INA_LEAVE)
+		nezha_ina_record_make(kind, &record);
+	else
+		nezha_ina_record_text(kind, why, &record);
 	for (int r = 0; r < session->ranks; r++)
 		if (session->members[r].peer) {
 			aggd_tell(session->members[r].peer, &record);
@@ -81,7 +84,7 @@ void aggd_session_end(struct nezha_aggd *aggd, struct aggd_session *session, con
 	end_with(aggd, session, NEZHA_INA_OVER, why);
 }
 
-void aggd_leave(struct nezha_aggd *aggd, struct aggd_peer *peer)
+void aggd_leave(struct nezha_aggd *aggd, struct aggd_peer *peer, bool order)
 {
 	struct aggd_session *session = peer->session;
 	int rank = peer->rank;
@@ -92,9 +95,9 @@ void aggd_leave(struct nezha_aggd *aggd, struct aggd_peer *peer)
 		return;
 	session->members[rank].peer = NULL;
 	session->joined--;
-	snprintf(why, sizeof why, "rank %d of the communicator has left", rank);
+	snprintf(why, sizeof why, "rank %d of the communicator has %s", rank, order ? "left" : "closed its connection");
 	if (session->welcomed)
-		aggd_session_end(aggd, session, why);
+		end_with(aggd, session, order ? NEZHA_INA_LEAVE : NEZHA_INA_OVER, why);
 	else if (!session->joined)
 		forget(session);
 }
@@ -222,7 +225,7 @@ void aggd_answered(struct nezha_aggd *aggd, struct aggd_peer *peer, bool heard)
 
 	if (!session->welcomed || member->answered) {
 		aggd->stats.garbage++;
-		aggd_leave(aggd, peer);
+		aggd_leave(aggd, peer, false);
 		return;
 	}
 	member->answered = true;

@@ -101,8 +101,8 @@ void aggd_join(struct nezha_aggd *aggd, struct aggd_peer *peer, const struct nez
 /* A member has said whether a beacon came. */
 void aggd_answered(struct nezha_aggd *aggd, struct aggd_peer *peer, bool heard);
 
-/* A member's connection has ended, or it leaves: so does its session.  Closes the connection. */
-void aggd_leave(struct nezha_aggd *aggd, struct aggd_peer *peer);
+/* A member's connection has ended, or it leaves in good order: so does its session.  Closes the connection. */
+void aggd_leave(struct nezha_aggd *aggd, struct aggd_peer *peer, bool order);
 
 /* Ends the session: all members are told why, their connections are closed. */
 void aggd_session_end(struct nezha_aggd *aggd, struct aggd_session *session, const char *why);

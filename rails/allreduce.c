@@ -113,8 +113,10 @@ static uint32_t share(struct nezha_team *team, const struct nezha_way *way)
 	const struct nezha_collective_ops *ops = team->collective;
 	struct nezha_call *call = &team->call;
 	uint32_t all = (1u << team->engine->card.rail_count) - 1, others;
-	uint32_t shared = ops && ops->share ? ops->share(team->collective_rail, &call->grid) : way->shared;
+	uint32_t shared = way->shared;
 
+	if (ops && ops->share)
+		shared = ops->share(team->collective_rail, way->rails ? NULL : &call->grid);
 	call->rails = our_rails(team, way->rails);
 	if (shared && ops && ops->share) {
 		others = call->rails & all & ~ops->occupies(team->collective_rail);

@@ -223,9 +223,13 @@ void nezha_ina_ready(struct nezha_ina_socket *socket)
 static uint32_t share(void *rail, const struct nezha_grid *grid)
 {
 	struct nezha_ina *ina = rail;
-	uint32_t shared = ina->agreed ? nezha_ina_share_choose(&ina->share, grid) : 0;
+	uint32_t shared;
 
 	ina->failed = false;
+	ina->last.valid = grid != NULL;
+	if (!grid)
+		return 0;
+	shared = ina->agreed ? nezha_ina_share_choose(&ina->share, grid) : 0;
 	ina->last = (struct nezha_ina_account){ true, *grid, shared };
 	nezha_ina_share_count(&ina->share, grid, shared);
 	return shared;
@@ -339,7 +343,7 @@ void nezha_ina_detach(struct nezha_team *team)
 {
 	struct nezha_ina *ina = team->collective_rail;
 
-	nezha_ina_session_end(ina);
+	nezha_ina_leave(ina);
 	LIST_REMOVE(ina, entry);
 	free(ina->left);
 	free(ina->stage);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The rail of an aggregator (nezha-aggd): a collective rail.  One for each team; its control session is kept by the
- * service thread, its packets are moved by whoever drives the engine.  The engine's lock is held in all functions, but
- * where said otherwise.
+ * The rail of an aggregator (nezha-aggd): a collective rail.  One for each team; its control session is kept by
+ * the service thread, its packets are moved by whoever drives the engine.  The engine's lock is held in all
+ * functions, but where said otherwise.
  *
- * Agreement: the aggregator's blocks are the same ones on all ranks because the number follows from what all ranks know
- * alike: the token that all of them hold (the mask of the opening, then the calls' notes, folded with MIN), and the measured times that
- * travel with the notes (ina_share.h).  A rank that has lost the session since then takes part by handing its blocks back. */
+ * Agreement: the aggregator's blocks are the same ones on all ranks because the number follows from what all ranks
+ * know alike: the token that all of them hold (the mask of the opening, then the calls' notes, folded with MIN),
+ * and the measured times that travel with the notes (ina_share.h).  A rank that has lost the session since then
+ * takes part by handing its blocks back. */
 #ifndef NEZHA_RAILS_INA_H
 #define NEZHA_RAILS_INA_H
 
@@ -76,6 +77,7 @@ struct nezha_ina {
 	} last, noted;
 	uint64_t took[2];                /* ns, of the last call, by side; 0: unknown */
 
+	bool singly;                     /* the kernel cannot send runs of packets */
 	char *scratch;                   /* NEZHA_INA_MESSAGE bytes */
 };
 
@@ -144,6 +146,9 @@ uint32_t nezha_ina_poll(struct nezha_engine *engine, struct pollfd *out, uint64_
 
 /* Moves all sessions on.  The lock is held. */
 void nezha_ina_turn(struct nezha_engine *engine, uint64_t now);
+
+/* Ends the session in good order, as the communicator is freed.  The lock is held. */
+void nezha_ina_leave(struct nezha_ina *ina);
 
 /* Ends the session; it is begun anew after a pause.  The lock is held. */
 void nezha_ina_session_end(struct nezha_ina *ina);

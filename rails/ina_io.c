@@ -167,6 +167,10 @@ static int send_parts(struct nezha_ina *ina, struct iovec *parts, size_t count, 
 	}
 	if (sendmsg(ina->direct.end.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return NEZHA_OK;
+	if (segment && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT)) {
+		ina->singly = true;
+		return NEZHA_INPROGRESS;
+	}
 	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
 }
 
@@ -179,7 +183,7 @@ static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
 	size_t bytes = 0, segment = sizeof headers[0];
 	int rc;
 
-	while (count < most && count < RUN_MOST) {
+	while (count < most && count < (ina->singly ? 1 : RUN_MOST)) {
 		make_packet(ina, seq + count, 0, &headers[count], &parts[2 * count]);
 		if (count && (headers[count].length > headers[0].length ||
 		              bytes + sizeof headers[0] + headers[count].length > RUN_BYTES))

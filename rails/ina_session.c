@@ -21,6 +21,7 @@
 #define PAUSE_LEAST (20 * NEZHA_MSEC)
 #define PAUSE_MOST (640 * NEZHA_MSEC)
 #define PAUSE_REFUSED (2 * NEZHA_SEC)
+#define PAUSE_LEFT (2 * NEZHA_SEC)       /* another rank has freed the communicator: this one will, too */
 #define WINDOW_WANTED 256
 
 static struct sockaddr_in address_of(const struct nezha_ina *ina)
@@ -41,6 +42,16 @@ static void tell(struct nezha_ina *ina, const char *what, const char *why)
 	          inet_ntop(AF_INET, &where->address, address, sizeof address), where->port, what, why);
 	if (first)
 		ina->engine->aggregator_told = true;
+}
+
+void nezha_ina_leave(struct nezha_ina *ina)
+{
+	struct nezha_ina_record record;
+
+	nezha_ina_record_make(NEZHA_INA_LEAVE, &record);
+	if (ina->state == NEZHA_INA_JOINED)
+		(void)!send(ina->control, &record, sizeof record, MSG_NOSIGNAL | MSG_DONTWAIT);
+	nezha_ina_session_end(ina);
 }
 
 void nezha_ina_session_end(struct nezha_ina *ina)
@@ -180,6 +191,12 @@ static void serve(struct nezha_ina *ina, const struct nezha_ina_record *record)
 	} else if (record->kind == NEZHA_INA_REFUSED) {
 		give_up(ina, "refuses", record->text);
 		ina->retry_at = nezha_now() + PAUSE_REFUSED;
+	} else if (record->kind == NEZHA_INA_LEAVE && !ina->open) {
+		nezha_ina_session_end(ina);
+		ina->retry_at = nezha_now() + PAUSE_LEFT;
+	} else if (record->kind == NEZHA_INA_LEAVE) {
+		nezha_ina_fail(ina, "a rank has left it");
+		nezha_engine_wake(ina->engine);
 	} else if (record->kind == NEZHA_INA_OVER && ina->state == NEZHA_INA_JOINED) {
 		nezha_ina_fail(ina, record->text);
 		nezha_engine_wake(ina->engine);

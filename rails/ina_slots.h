@@ -2,10 +2,10 @@
  * The slots of one session in an aggregator: where the ranks' contributions to a chunk come together.  Pure: no
  * sockets, no clock.
  *
- * A session has `window` slots of two versions each.  Chunk s lies in slot s mod window, version (s / window) mod 2.  A
- * rank sends chunk s only after it has the result of s - window (the rule of SwitchML, Sapio et al., NSDI 2021, section 4.3).  So a
- * version is overwritten by chunk s only when all ranks have the result of s - 2 window, and the result of any
- * chunk that a rank may still miss is kept.
+ * A session has `window` slots of two versions each.  Chunk s lies in slot s mod window, version (s / window) mod
+ * 2.  A rank sends chunk s only after it has the result of s - window (the rule of SwitchML, Sapio et al., NSDI
+ * 2021).  So a version is overwritten by chunk s only when all ranks have the result of s - 2 window,
+ * and the result of any chunk that a rank may still miss is kept.
  *
  * Contributions are folded in the order owner+1, owner+2, ..., owner with owner = block mod ranks, which is the
  * ring's: a rank that is early is parked.  So the bits do not depend on who came when. */

@@ -2,12 +2,13 @@
  * The window of a rank towards an aggregator: which chunks may be sent, which are lost.  Pure: no sockets, the caller
  * tells the time (ns).
  *
- * A chunk may be sent while fewer than the congestion window are unanswered, and never more than the session's slots after the
- * first unanswered one (ina_slots.h needs that).  The congestion window grows by additive increase while the answers show little
- * queueing and less than 2 % is lost, and shrinks by a factor, once for each round (a window of answers), if a good part of it
- * was lost, or some while answers come late, which tells a full queue; less tells a bad link, on which a smaller window would
- * only be slower.  Loss is what RACK (RFC 8985) calls so: a chunk
- * that was sent clearly later has been answered.  Where no answer comes at all, the oldest chunk is asked for again after NEZHA_INA_RTO. */
+ * A chunk may be sent while fewer than the congestion window are unanswered, and never more than the session's
+ * slots after the first unanswered one (ina_slots.h needs that).  The congestion window grows by additive increase
+ * while the answers show little queueing and less than 2 % is lost, and shrinks by a factor, once for each round
+ * (a window of answers), if a good part of it was lost, or some while answers come late, which tells a full queue;
+ * less tells a bad link, on which a smaller window would only be slower.  Loss is what RACK (RFC 8985) calls so: a
+ * chunk that was sent clearly later has been answered.  Where no answer comes at all, the oldest chunk is asked
+ * for again after NEZHA_INA_RTO. */
 #ifndef NEZHA_RAILS_INA_WINDOW_H
 #define NEZHA_RAILS_INA_WINDOW_H
 

@@ -129,6 +129,7 @@ int nezha_ina_record_check_downward(const struct nezha_ina_record *record)
 		return NEZHA_ERR_PROTOCOL;
 	switch (record->kind) {
 	case NEZHA_INA_CHALLENGE:
+	case NEZHA_INA_LEAVE:
 		right = true;
 		break;
 	case NEZHA_INA_WELCOME:

@@ -12,8 +12,8 @@
  *   aggregator -> WELCOME     when all ranks of the team are there; or REFUSED with a reason in words
  *   rank       -> HEARD       whether a BEACON came over the group
  *   aggregator -> READY       all are; by group if all have heard
- *   rank       -> LEAVE       the end, as is the end of the connection
- *   aggregator -> OVER        the session is over for all its ranks, with a reason
+ *   rank       -> LEAVE       the communicator is freed; the others are told so by the same record
+ *   aggregator -> OVER        the session is over for all its ranks, with a reason; as when a rank's connection ends
  *
  * A team is known by an Ed25519 public key made from the job's key, which the aggregator never sees: only the job's
  * processes can sign the nonce, so no stranger joins.  The token of the session (64 random bits) and the sender's address

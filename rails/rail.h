@@ -58,7 +58,8 @@ struct nezha_collective_ops {
 	const char *name;
 
 	/* How many blocks of the next call the rail takes, from the first on; a function of what all ranks know alike.
-	 * Called once for each call.  NULL: nezha_way.shared says (and the next four are not used). */
+	 * Called once for each call; without a grid if the call is restricted to other rails: none then.  NULL:
+	 * nezha_way.shared says (and the next four are not used). */
 	uint32_t (*share)(void *rail, const struct nezha_grid *grid);
 
 	/* Whether the next call shall carry values of the rail; the same on all ranks. */

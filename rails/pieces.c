@@ -4,9 +4,11 @@
 #include "tuning/grid.h"
 
 #define ALIGN NEZHA_BLOCK_MIN       /* of pieces, which cells and batches are multiples of, too */
-#define BATCHES 8                   /* of a long piece */
-#define BATCH_LEAST (512u << 10)    /* shorter calls over the rails cost more than what overlaps with them */
-#define FIRST_PART 4                /* the first batch is 1/4 */
+#define FIRST (128u << 10)          /* bytes of the first batch: the rails shall not wait long for it */
+#define WHOLE_MOST (6 * FIRST)      /* a shorter piece is one batch */
+#define GROWTH 2                    /* a batch is so many times what went before it: it is folded in the meantime */
+#define MOST_PART 4                 /* ... but at most 1/4 of a piece */
+#define MOST_LEAST (1u << 20)       /* ... if that is not less than this */
 #define BLOCKS_LEAST 4              /* of a batch, for each owner */
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -34,9 +36,9 @@ void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, 
 	p.count = count_pieces(bytes, carriers, nodes, block);
 	p.piece = round_up((bytes + (uint64_t)p.count - 1) / (uint64_t)p.count, ALIGN);
 	p.cells = (uint32_t)((p.piece + cell - 1) / cell);
-	p.batch = round_up(p.piece / BATCHES, ALIGN);
-	if (p.batch < BATCH_LEAST)
-		p.batch = BATCH_LEAST;
+	p.batch = round_up(p.piece / MOST_PART, ALIGN);
+	if (p.batch < MOST_LEAST)
+		p.batch = MOST_LEAST;
 	*out = p;
 }
 
@@ -61,12 +63,11 @@ struct nezha_range nezha_pieces_cell(const struct nezha_pieces *pieces, int c, u
 struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, uint64_t done)
 {
 	struct nezha_range piece = nezha_pieces_piece(pieces, c);
-	uint64_t length = pieces->batch;
+	uint64_t length = done ? least(GROWTH * done, pieces->batch) : FIRST;
 
-	if (piece.length <= pieces->batch + pieces->batch / 2)
-		length = piece.length;
-	else if (!done)
-		length = round_up(pieces->batch / FIRST_PART, ALIGN);
+	/* What would be left is too little for a call of its own. */
+	if (piece.length <= WHOLE_MOST || 3 * length >= 2 * (piece.length - done))
+		length = piece.length - done;
 	return part(piece, done, length);
 }
 

@@ -10,8 +10,7 @@
 struct nezha_pieces {
 	uint64_t bytes;      /* of the vector */
 	uint64_t piece;      /* bytes of a piece; the last ones are shorter, or empty */
-	uint64_t batch;      /* bytes of a batch, but of the last one and the first, which is a quarter of that: the rails shall
-	                      * not wait long for it; a multiple of NEZHA_BLOCK_MIN */
+	uint64_t batch;      /* bytes of the longest batch but the last one; a multiple of NEZHA_BLOCK_MIN */
 	int count;           /* of pieces: carriers that take part */
 	uint32_t block;      /* bytes: what the ring cuts a batch into (tuning/grid.h) */
 	uint32_t cell;       /* bytes of a cell */

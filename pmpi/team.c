@@ -21,7 +21,7 @@
 
 /* What a rank says when a team opens. */
 struct introduction {
-	uint64_t id;               /* of rank 0 counts */
+	uint64_t id;               /* of a ring's first rank counts */
 	uint32_t refused;          /* its info says no */
 	uint32_t gpu;              /* there is a GPU's library in the process */
 	uint32_t failed;           /* it has no engine, or no memory to share */
@@ -129,7 +129,7 @@ static uint32_t connect_rank(struct nezha_comm *comm, struct nezha_engine *engin
 
 	if (comm->hierarchy)
 		nezha_hierarchy_connect(comm->hierarchy, cards, &all[nezha_hierarchy_host(comm->hierarchy)].offer,
-		                        all[0].id, timeout, &rails);
+		                        all[nezha_hierarchy_leader(comm->hierarchy)].id, timeout, &rails);
 	else if (nezha_team_create(engine, cards, comm->scale.ranks, rank, all[0].id, &comm->team) != NEZHA_OK ||
 	         nezha_team_connect(comm->team, timeout, &rails) != NEZHA_OK)
 		return 0;

@@ -22,7 +22,7 @@ struct nezha_hierarchy {
 	struct nezha_place place;
 	struct nezha_node *node;            /* NULL: there is one rank on this node */
 	struct nezha_team *ring;            /* NULL: no carrier */
-	uint64_t sent[NEZHA_RAILS_MAX];     /* in the last call */
+	uint64_t sent[NEZHA_STATS_MAX];     /* in the last call */
 	bool broken;
 };
 
@@ -106,6 +106,11 @@ int nezha_hierarchy_host(const struct nezha_hierarchy *hierarchy)
 	return hierarchy->place.here[0];
 }
 
+int nezha_hierarchy_leader(const struct nezha_hierarchy *hierarchy)
+{
+	return hierarchy->place.ring[0];
+}
+
 static bool is_carrier(const struct nezha_hierarchy *h)
 {
 	return h->place.local < h->place.carriers;
@@ -169,7 +174,7 @@ void nezha_hierarchy_destroy(struct nezha_hierarchy *h)
 
 uint64_t nezha_hierarchy_last_bytes(const struct nezha_hierarchy *h, size_t rail)
 {
-	return rail < NEZHA_RAILS_MAX ? h->sent[rail] : 0;
+	return rail < NEZHA_STATS_MAX ? h->sent[rail] : 0;
 }
 
 /* ---- waiting within the node ---- */
@@ -251,7 +256,7 @@ static int reduce_batch(struct whole *w, struct nezha_range batch, bool noted)
 	}
 	status = nezha_allreduce(h->ring, from + batch.begin, w->recvbuf + batch.begin,
 	                         batch.length / nezha_type_size(w->type), w->type, w->op, &way);
-	for (size_t r = 0; r < NEZHA_RAILS_MAX; r++)
+	for (size_t r = 0; r < NEZHA_STATS_MAX; r++)
 		h->sent[r] += nezha_team_last_bytes(h->ring, r);
 	if (h->node && noted && status == NEZHA_OK)
 		nezha_nodecall_tell_note(&w->local, note);

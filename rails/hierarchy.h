@@ -26,6 +26,9 @@ int nezha_hierarchy_create(struct nezha_engine *engine, const int *node, int ran
 /* The communicator's rank whose offer counts here. */
 int nezha_hierarchy_host(const struct nezha_hierarchy *hierarchy);
 
+/* The communicator's rank whose id this process's ring takes, its first one: an aggregator knows rings by their ids. */
+int nezha_hierarchy_leader(const struct nezha_hierarchy *hierarchy);
+
 /* Local, with the time limit of nezha_team_connect, whose mask *rails_ok becomes; all bits for a rank that is no carrier; 0 if
  * anything keeps this rank from taking part.  `cards` of all ranks in the communicator's order; id as nezha_team_create has it. */
 void nezha_hierarchy_connect(struct nezha_hierarchy *hierarchy, const struct nezha_card *cards,

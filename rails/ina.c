@@ -14,6 +14,7 @@
 #define SILENCE (90 * NEZHA_MSEC)        /* without a word although asked every 20 ms: it is dead */
 #define LOOK_STEP (10 * NEZHA_MSEC)      /* time in which we did not look counts this much at most */
 #define AGAIN_MOST 32                    /* chunks sent again at a time */
+#define LOST_TOKEN 1                     /* of no session, and not 0 */
 #define NOTE_BYTES (64u << 10)           /* calls of so many bytes carry a note, and every NOTE_EVERY-th */
 #define NOTE_BYTES_ALONE (1u << 20)
 #define NOTE_EVERY 8
@@ -208,6 +209,8 @@ static void finish(void *rail, struct nezha_call *call)
 		nezha_ina_session_end(ina);
 		nezha_service_kick(ina->engine->service);
 	}
+	if (ina->last.valid && ina->last.shared && !ina->failed)
+		ina->barren = ina->pause = 0;
 	for (int side = 0; side < 2; side++)
 		ina->took[side] = ina->failed || !call->ended[side] ? 0 : call->ended[side] - call->began;
 }
@@ -322,7 +325,8 @@ int nezha_ina_attach(struct nezha_team *team)
 		ina = calloc(1, sizeof *ina);
 	scratch = malloc(NEZHA_INA_MESSAGE);
 	if (!ina || !scratch) {
-		free(ina);
+		if (ina)
+			LIST_INSERT_HEAD(&engine->ina_spare, ina, entry);
 		free(scratch);
 		return NEZHA_ERR_NOMEM;
 	}
@@ -388,7 +392,8 @@ void nezha_ina_stats(const struct nezha_engine *engine, struct nezha_rail_stats 
 	         where->port);
 }
 
+/* All ranks had a session when they were asked.  One that has lost it since takes part none the less. */
 void nezha_ina_open(struct nezha_ina *ina)
 {
-	ina->agreed = ina->state == NEZHA_INA_JOINED ? ina->welcome.token : 0;
+	ina->agreed = ina->state == NEZHA_INA_JOINED ? ina->welcome.token : LOST_TOKEN;
 }

@@ -46,6 +46,7 @@ struct nezha_ina {
 	uint32_t have;                   /* bytes of it */
 	uint64_t deadline, retry_at, pause;  /* ns */
 	uint32_t attempts;               /* that have come to an end, good or bad */
+	uint32_t barren;                 /* sessions in a row in which no call went well */
 	struct nezha_ina_welcome welcome;
 	struct nezha_ina_socket direct;  /* UDP, connected: tells when the aggregator's port is closed */
 	struct nezha_ina_socket group;   /* UDP, of the multicast group; a connected one gets nothing from there */

@@ -20,6 +20,8 @@
 #define SETTLE_LIMIT (3 * NEZHA_SEC)
 #define PAUSE_LEAST (20 * NEZHA_MSEC)
 #define PAUSE_MOST (640 * NEZHA_MSEC)
+#define BARREN_MOST 3                    /* after so many sessions that were opened for nothing, */
+#define PAUSE_BARREN (10 * NEZHA_SEC)    /* ... the most: its packets do not get through, and each costs a call 90 ms */
 #define PAUSE_REFUSED (2 * NEZHA_SEC)
 #define PAUSE_LEFT (2 * NEZHA_SEC)       /* another rank has freed the communicator: this one will, too */
 #define WINDOW_WANTED 256
@@ -56,6 +58,8 @@ void nezha_ina_leave(struct nezha_ina *ina)
 
 void nezha_ina_session_end(struct nezha_ina *ina)
 {
+	uint64_t most;
+
 	if (ina->control >= 0)
 		close(ina->control);
 	ina->control = -1;
@@ -63,16 +67,21 @@ void nezha_ina_session_end(struct nezha_ina *ina)
 	ina->state = NEZHA_INA_IDLE;
 	ina->have = 0;
 	ina->attempts++;
+	most = ina->barren > BARREN_MOST ? PAUSE_BARREN : PAUSE_MOST;
 	ina->pause = ina->pause ? 2 * ina->pause : PAUSE_LEAST;
-	if (ina->pause > PAUSE_MOST)
-		ina->pause = PAUSE_MOST;
+	if (ina->pause > most)
+		ina->pause = most;
 	ina->retry_at = nezha_now() + ina->pause;
 }
 
 static void give_up(struct nezha_ina *ina, const char *what, const char *why)
 {
 	tell(ina, what, why);
-	nezha_ina_session_end(ina);
+	/* A call may be under way. */
+	if (ina->state == NEZHA_INA_JOINED)
+		nezha_ina_fail(ina, why);
+	else
+		nezha_ina_session_end(ina);
 	nezha_engine_wake(ina->engine);
 }
 
@@ -169,7 +178,8 @@ static void settled(struct nezha_ina *ina, bool grouped)
 	}
 	ina->state = NEZHA_INA_JOINED;
 	ina->deadline = 0;
-	ina->pause = 0;
+	if (ina->barren++ < BARREN_MOST)
+		ina->pause = 0;
 	if (ina->attempts)
 		ina->engine->stats[NEZHA_RAILS_MAX].returns++;
 	ina->attempts++;

@@ -240,11 +240,16 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 	state = &call->state[record->block];
 	if (record->kind == NEZHA_WIRE_PARTIAL && *state & NEZHA_BLOCK_ON_RAIL)
 		team->collective->cancel(team->collective_rail, call, record->block);
+	/* The rail may hand back others, too, which are asked for on this connection: that may have shown it to be dead. */
+	if (!inpath->up)
+		return NEZHA_ERR_CLOSED;
 	if (*state & NEZHA_BLOCK_FINAL)
 		return NEZHA_OK;
 	if (record->kind == NEZHA_WIRE_FINAL) {
 		if (*state & NEZHA_BLOCK_ON_RAIL)
 			team->collective->cancel(team->collective_rail, call, record->block);
+		if (!inpath->up)
+			return NEZHA_ERR_CLOSED;
 		if (*state & NEZHA_BLOCK_FINAL)
 			return NEZHA_OK;
 		*state |= NEZHA_BLOCK_LANDING;

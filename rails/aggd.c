@@ -98,6 +98,7 @@ int nezha_aggd_create(const struct nezha_aggd_config *config, struct nezha_aggd 
 	aggd->config = *config;
 	aggd->budget.limit = config->memory;
 	aggd->epoll = aggd->wake.fd = aggd->data.fd = aggd->listener.fd = -1;
+	aggd->reserve = aggd_reserve();
 	randombytes_buf(&aggd->epoch, sizeof aggd->epoch);
 	rc = aggd_io_create(aggd);
 	if (rc == NEZHA_OK)
@@ -130,6 +131,8 @@ void nezha_aggd_destroy(struct nezha_aggd *aggd)
 	close_end(&aggd->listener);
 	if (aggd->epoll >= 0)
 		close(aggd->epoll);
+	if (aggd->reserve >= 0)
+		close(aggd->reserve);
 	aggd_io_destroy(aggd->io);
 	free(aggd);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The control connections of the aggregation daemon. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -82,6 +83,24 @@ static void welcome_stranger(struct nezha_aggd *aggd, int fd, const struct socka
 		aggd_peer_close(aggd, peer);
 }
 
+int aggd_reserve(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Without a free descriptor a connection would stay in the queue, and the loop come back for it at once, for ever: the reserve is
+ * spent on closing it. */
+static void turn_away(struct nezha_aggd *aggd)
+{
+	int fd;
+
+	close(aggd->reserve);
+	fd = accept4(aggd->listener.fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	aggd->reserve = aggd_reserve();
+}
+
 void aggd_accept(struct nezha_aggd *aggd)
 {
 	for (int i = 0; i < ACCEPT_MOST; i++) {
@@ -89,6 +108,8 @@ void aggd_accept(struct nezha_aggd *aggd)
 		socklen_t length = sizeof address;
 		int fd = accept4(aggd->listener.fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			turn_away(aggd);
 		if (fd < 0)
 			return;
 		if (aggd->strangers >= STRANGERS_MOST)

@@ -13,6 +13,7 @@
 
 #define BEACON_EVERY (10 * NEZHA_MSEC)
 #define ANSWER_LIMIT (2 * NEZHA_SEC)
+#define FORMING_LIMIT (10 * NEZHA_SEC)   /* ranks wait 5 s for each other */
 #define GROUPS_FROM 0xef4e0000u       /* 239.78.0.0/16, administratively scoped (RFC 2365) */
 
 static void link_token(struct nezha_aggd *aggd, struct aggd_session *session)
@@ -47,6 +48,8 @@ static struct aggd_session *make(struct nezha_aggd *aggd, const struct nezha_ina
 	if (!session)
 		return NULL;
 	session->ranks = join->ranks;
+	session->deadline = nezha_now() + FORMING_LIMIT;
+	aggd->waiting = true;
 	memcpy(session->team, join->team, sizeof session->team);
 	LIST_INSERT_HEAD(&aggd->sessions, session, entry);
 	return session;
@@ -251,12 +254,13 @@ void aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now)
 	aggd->waiting = false;
 	for (session = LIST_FIRST(&aggd->sessions); session; session = next) {
 		next = LIST_NEXT(session, entry);
-		if (!session->welcomed || session->ready)
+		if (session->ready)
 			continue;
 		aggd->waiting = true;
 		if (now > session->deadline) {
-			aggd_session_end(aggd, session, "not all ranks have answered in time");
-		} else if (session->group.sin_port && now >= session->beacon_at) {
+			aggd_session_end(aggd, session, session->welcomed ? "not all ranks have answered in time" :
+			                 "not all ranks have come in time");
+		} else if (session->welcomed && session->group.sin_port && now >= session->beacon_at) {
 			aggd_beacon(aggd, session);
 			session->beacon_at = now + BEACON_EVERY;
 		}

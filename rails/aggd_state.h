@@ -63,6 +63,7 @@ struct nezha_aggd {
 	atomic_uint orders;              /* enum nezha_aggd_order bits */
 	int epoll;
 	struct aggd_end wake, data, listener;
+	int reserve;                     /* a descriptor to turn connections away with when there is no other */
 	bool draining;
 	bool waiting;                    /* some session waits for its members' answers */
 	uint64_t drain_until;
@@ -79,6 +80,7 @@ struct nezha_aggd {
 
 /* ---- aggd_control.c ---- */
 
+int aggd_reserve(void);
 void aggd_accept(struct nezha_aggd *aggd);
 
 /* The peer's connection is readable; it may be gone afterwards. */

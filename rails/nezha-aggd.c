@@ -5,6 +5,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "rails/aggd.h"
 #include "rails/ina_address.h"
@@ -119,6 +120,17 @@ static int parse(int argc, char **argv, struct nezha_aggd_config *config)
 	return status == GOOD ? GOOD : status + 1;
 }
 
+/* There is a connection for each rank of each communicator. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
 	struct nezha_aggd_config config = { .memory = MEMORY_DEFAULT, .multicast = true };
@@ -131,6 +143,7 @@ int main(int argc, char **argv)
 		fputs("nezha-aggd: libsodium cannot be used\n", stderr);
 		return BAD;
 	}
+	raise_descriptor_limit();
 	if (nezha_aggd_create(&config, &aggd) != NEZHA_OK)
 		return BAD;
 	catch_signals();

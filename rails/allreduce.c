@@ -168,19 +168,19 @@ static void end(struct nezha_team *team)
 	LIST_REMOVE(team, busy);
 }
 
-/* The caller's other work; false: there is none now. */
-static bool do_work(struct nezha_team *team, const struct nezha_way *way)
+/* The caller's other work, as struct nezha_way has it. */
+static int do_work(struct nezha_team *team, const struct nezha_way *way)
 {
 	uint64_t final;
-	bool more;
+	int rc;
 
 	if (!way->work)
-		return false;
+		return NEZHA_OK;
 	final = nezha_call_final_bytes(&team->call);
 	pthread_mutex_unlock(&team->engine->lock);
-	more = way->work(way->context, final);
+	rc = way->work(way->context, final);
 	pthread_mutex_lock(&team->engine->lock);
-	return more;
+	return rc;
 }
 
 static int run(struct nezha_team *team, const struct nezha_way *way)
@@ -189,9 +189,11 @@ static int run(struct nezha_team *team, const struct nezha_way *way)
 	uint64_t progressed = nezha_now();
 
 	for (;;) {
-		bool more = do_work(team, way);
+		int work = do_work(team, way);
 		uint64_t now;
 
+		if (work < 0)
+			return work;
 		if (team->call.finals == nezha_call_blocks(&team->call) && !team->call.done_sent)
 			tell_done(team);
 		if (finished(team))
@@ -202,7 +204,7 @@ static int run(struct nezha_team *team, const struct nezha_way *way)
 		if (lost(team, now))
 			return NEZHA_ERR_UNREACHABLE;
 		ask_if_silent(team, now);
-		if (more)
+		if (work == NEZHA_INPROGRESS)
 			nezha_engine_poll(engine);
 		else
 			nezha_engine_wait(engine);

@@ -66,9 +66,15 @@ static void give_memory_back(struct nezha_engine *engine, size_t bytes)
 static int make_node(struct nezha_hierarchy *h, struct nezha_node_offer *offer)
 {
 	uint32_t cell = nezha_node_cell(h->place.ranks, h->place.carriers);
-	size_t length = cell ? nezha_node_length(h->place.ranks, h->place.carriers, cell) : 0;
+	size_t length;
 	int status;
 
+	if (!cell) {
+		nezha_info("%d ranks of a communicator are on this node: more than %d do not share memory", h->place.ranks,
+		           NEZHA_NODE_RANKS_MAX);
+		return NEZHA_ERR_UNSUPPORTED;
+	}
+	length = nezha_node_length(h->place.ranks, h->place.carriers, cell);
 	if (!take_memory(h->engine, length)) {
 		nezha_info("no more memory is shared: %llu MiB are for communicators with several ranks on a node",
 		           (unsigned long long)(SHARED_MOST >> 20));
@@ -212,15 +218,14 @@ static int move_or_wait(struct whole *w)
 
 	if (nezha_nodecall_move(&w->local) || nezha_nodecall_wait(&w->local, w->pause)) {
 		w->moved = 0;
+		w->pause = PROGRESS_EVERY;
 		return NEZHA_OK;
 	}
 	if (atomic_load(w->hierarchy->node->failed))
 		return NEZHA_ERR_UNREACHABLE;
 	now = nezha_now();
-	if (!w->moved) {
+	if (!w->moved)
 		w->moved = now;
-		w->pause = PROGRESS_EVERY;
-	}
 	progress_mpi(w, now);
 	return look_who_lives(w, now);
 }
@@ -228,12 +233,14 @@ static int move_or_wait(struct whole *w)
 /* ---- the call ---- */
 
 /* While a batch is on the rails: what is already final of it goes to the others. */
-static bool work(void *context, uint64_t final)
+static int work(void *context, uint64_t final)
 {
 	struct whole *w = context;
 
+	if (atomic_load(w->hierarchy->node->failed))
+		return NEZHA_ERR_UNREACHABLE;
 	nezha_nodecall_final(&w->local, w->done + final);
-	return nezha_nodecall_move(&w->local);
+	return nezha_nodecall_move(&w->local) ? NEZHA_INPROGRESS : NEZHA_OK;
 }
 
 /* The note goes around once, in the first ring, with what the node's ranks have put in. */

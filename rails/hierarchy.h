@@ -19,7 +19,7 @@ struct nezha_hierarchy;
 
 /* Local.  `node[i]`, 0 to nodes - 1, is the node of rank i < ranks of the communicator, nodes >= 2; `rank` is the caller's place.
  * *offer is for the other ranks: the one of a node's first rank counts.  NEZHA_ERR_NOMEM, NEZHA_ERR_SYSTEM: no memory can be
- * shared. */
+ * shared; NEZHA_ERR_UNSUPPORTED: too many ranks on the node. */
 int nezha_hierarchy_create(struct nezha_engine *engine, const int *node, int ranks, int nodes, int rank,
                            struct nezha_hierarchy **out, struct nezha_node_offer *offer);
 

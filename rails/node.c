@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -315,12 +316,26 @@ void nezha_node_fail(struct nezha_node *node)
 	                    NEZHA_NODE_WANT_ROOM);
 }
 
+/* One that its parent has not waited for has a number still, but a pidfd tells that it has ended (from Linux 5.3 on). */
+static bool has_ended(pid_t pid)
+{
+	struct pollfd end = { .events = POLLIN };
+	bool ended;
+
+	end.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (end.fd < 0)
+		return errno == ESRCH || (errno != EMFILE && errno != ENFILE && kill(pid, 0) && errno == ESRCH);
+	ended = poll(&end, 1, 0) == 1;
+	close(end.fd);
+	return ended;
+}
+
 int nezha_node_gone(const struct nezha_node *node)
 {
 	for (int r = 0; r < node->ranks; r++) {
 		int32_t pid = atomic_load(&node->rank[r].pid);
 
-		if (pid > 0 && kill(pid, 0) && errno == ESRCH)
+		if (pid > 0 && has_ended(pid))
 			return r;
 	}
 	return -1;

@@ -17,7 +17,8 @@ struct nezha_pieces {
 	uint32_t cells;      /* of a piece; in short pieces the last ones are shorter, or empty */
 };
 
-/* Cuts `bytes` (>= 1).  `block` is the plan's, `cell` the node's, the same on all nodes. */
+/* Cuts `bytes` (>= 1).  `block` is the plan's; `cell` the node's, on which nothing depends that other nodes
+ * have to know. */
 void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, struct nezha_pieces *out);
 
 /* A range of the vector, in bytes; it may be empty. */

@@ -49,7 +49,7 @@ struct nezha_card {
 };
 
 /* Called now and then by a thread that waits inside nezha_allreduce (at least every millisecond while
- * waiting, no more than needed): lets MPI progress.  Called without any lock of ours held. */
+ * waiting; every 4 ms while it waits for ranks of its own node; no more than needed): lets MPI progress.  Called without any lock of ours held. */
 typedef void nezha_progress_fn(void *context);
 
 struct nezha_engine_config {
@@ -108,9 +108,9 @@ struct nezha_way {
 	uint32_t shared;   /* so many blocks from the first on are the collective rail's */
 	uint64_t *note;    /* NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which
 	                    * becomes the least of all ranks; NULL: none */
-	bool (*work)(void *context, uint64_t final);  /* other work of the waiting thread, done a little at a time (some
-	                    * 10 us), without any lock of ours; returns whether there may be more.  It may use the first `final`
-	                    * bytes of the receive buffer, which are final.  NULL: none */
+	int (*work)(void *context, uint64_t final);  /* other work of the waiting thread, done a little at a time (some
+	                    * 10 us), without any lock of ours.  It may use the first `final` bytes of the receive buffer, which are
+	                    * final.  NEZHA_INPROGRESS: there may be more; NEZHA_OK: not now; an error ends the call.  NULL: none */
 	void *context;
 };
 

@@ -168,6 +168,9 @@ static void finds_the_dead(void **state)
 		_exit(nezha_node_join(&offer, 2, 1, CELL, 1, &joined) != NEZHA_OK);
 	int status = -1;
 
+	/* also while nobody has waited for it */
+	assert_int_equal(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	assert_int_equal(nezha_node_gone(node), 1);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(nezha_node_gone(node), 1);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rails/hierarchy.h"
 #include "rails/link.h"
@@ -286,12 +287,47 @@ static void test_cuts(void **state)
 	assert_int_equal(world_run(layout.ranks, 2, NEZHA_POLICY_ECF, calls_under_cuts, &layout), 0);
 }
 
+/* ---- a rank that cannot go on ---- */
+
+/* On the first node one carrier's ring is broken, while the other one is on the rails and waits for a node that never comes. */
+static void one_gives_up(struct member *member, void *argument)
+{
+	struct layout *layout = argument;
+	struct nezha_hierarchy *hierarchy = open_hierarchy(member, layout, 2);
+	const uint64_t count = 65536;
+	float *data = calloc(count, sizeof *data);
+
+	if (member->rank == 1)
+		nezha_hierarchy_ring(hierarchy)->broken = true;
+	if (layout->node[member->rank] == 0) {
+		const struct nezha_way way = { .block = 8192 };
+
+		EXPECT(member, nezha_hierarchy_allreduce(hierarchy, data, data, count, NEZHA_FLOAT32, NEZHA_SUM, &way) < 0);
+		EXPECT(member, nezha_hierarchy_allreduce(hierarchy, data, data, count, NEZHA_FLOAT32, NEZHA_SUM, &way) ==
+		               NEZHA_ERR_PROTOCOL);
+	}
+	world_barrier(member);
+	nezha_hierarchy_destroy(hierarchy);
+	free(data);
+}
+
+static void test_one_gives_up(void **state)
+{
+	struct layout layout = { .ranks = 4, .nodes = 2, .node = { 0, 0, 1, 1 } };
+
+	(void)state;
+	alarm(60);      /* a rank that waits for ever would hang all */
+	assert_int_equal(world_run(layout.ranks, 2, NEZHA_POLICY_ECF, one_gives_up, &layout), 0);
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_lanes),
 		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_one_gives_up),
 	};
 
 	return cmocka_run_group_tests_name("hierarchy", tests, NULL, NULL);

@@ -38,6 +38,8 @@ struct nezha_node_rank {
 	_Atomic uint32_t wants;          /* enum nezha_node_want bits; 0: it is awake */
 	_Atomic int32_t pid;             /* 0: has not come yet */
 	alignas(NEZHA_NODE_LINE) uint64_t note[NEZHA_NOTE_VALUES];  /* its own, of the call it is in */
+	uint64_t bytes;                  /* of the vector of that call, */
+	uint32_t element;                /* ... and of an element */
 };
 
 /* In shared memory: a counter alone in its line. */

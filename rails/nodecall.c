@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tuning/log.h"
+
 /* ---- numbers ---- */
 
 static uint64_t get(const _Atomic uint64_t *counter)
@@ -56,6 +58,8 @@ void nezha_nodecall_begin(struct nezha_nodecall *call, struct nezha_node *node, 
 	};
 	call->missing = call->total - (call->carrier ? pieces->cells : 0);
 	memset(node->collected, 0, (size_t)node->carriers * sizeof *node->collected);
+	node->rank[node->local].bytes = pieces->bytes;
+	node->rank[node->local].element = element;
 	if (note)
 		memcpy(node->rank[node->local].note, note, sizeof node->rank->note);
 }
@@ -119,13 +123,36 @@ static void fold_cell(struct nezha_nodecall *call, uint64_t n, struct nezha_rang
 	}
 }
 
+/* Carrier 0 looks, when all have contributed to the call's first cell, which every call has. */
+static bool is_same_call(const struct nezha_nodecall *call)
+{
+	const struct nezha_node_rank *own = &call->node->rank[0];
+
+	for (int r = 1; r < call->node->ranks; r++) {
+		const struct nezha_node_rank *rank = &call->node->rank[r];
+
+		if (rank->bytes == own->bytes && rank->element == own->element)
+			continue;
+		nezha_error("ranks of a node reduce %llu bytes in elements of %u, and %llu in elements of %u: "
+		            "do all ranks give the same count and type?", (unsigned long long)own->bytes, own->element,
+		            (unsigned long long)rank->bytes, rank->element);
+		return false;
+	}
+	return true;
+}
+
 static bool fold(struct nezha_nodecall *call)
 {
 	uint32_t g = next_own(call);
 	uint64_t n = number(call, g);
 
-	if (!call->carrier || call->folded == call->pieces->cells || call->contributed <= g || !has_all_input(call, n))
+	if (!call->carrier || call->folded == call->pieces->cells || call->contributed <= g || !has_all_input(call, n) ||
+	    atomic_load(call->node->failed))
 		return false;
+	if (!g && !is_same_call(call)) {
+		nezha_node_fail(call->node);
+		return false;
+	}
 	fold_cell(call, n, own_cell(call, call->folded));
 	call->folded++;
 	call->seen = 0;

@@ -321,6 +321,32 @@ static void test_one_gives_up(void **state)
 	alarm(0);
 }
 
+/* An error of the program's, which has to be told and to end. */
+static void unlike_counts(struct member *member, void *argument)
+{
+	struct layout *layout = argument;
+	struct nezha_hierarchy *hierarchy = open_hierarchy(member, layout, 2);
+	const uint64_t most = 200000;
+	float *data = calloc(most, sizeof *data);
+
+	if (layout->node[member->rank] == 0)
+		EXPECT(member, nezha_hierarchy_allreduce(hierarchy, data, data, member->rank ? most : 1000, NEZHA_FLOAT32,
+		                                         NEZHA_SUM, &(struct nezha_way){ .block = 8192 }) < 0);
+	world_barrier(member);
+	nezha_hierarchy_destroy(hierarchy);
+	free(data);
+}
+
+static void test_unlike_counts(void **state)
+{
+	struct layout layout = { .ranks = 5, .nodes = 2, .node = { 0, 0, 1, 1, 0 } };
+
+	(void)state;
+	alarm(60);
+	assert_int_equal(world_run(layout.ranks, 2, NEZHA_POLICY_ECF, unlike_counts, &layout), 0);
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +354,7 @@ int main(void)
 		cmocka_unit_test(test_lanes),
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_one_gives_up),
+		cmocka_unit_test(test_unlike_counts),
 	};
 
 	return cmocka_run_group_tests_name("hierarchy", tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "rails/aggd_state.h"
+#include "rails/ina_run.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -30,16 +31,11 @@ struct run {
 	struct iovec parts[2 * RUN_MOST];
 };
 
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
 struct aggd_io {
 	struct mmsghdr messages[MESSAGES];
 	struct iovec buffers[MESSAGES];
 	struct sockaddr_in from[MESSAGES];
-	union control control[MESSAGES];
+	union nezha_ina_control control[MESSAGES];
 	struct run run;
 	bool singly;                     /* the kernel cannot send runs of packets: see fits */
 	char *memory;
@@ -74,27 +70,14 @@ void aggd_io_destroy(struct aggd_io *io)
 static void send_to(struct nezha_aggd *aggd, const struct sockaddr_in *to, struct iovec *parts, size_t count,
                     uint16_t segment)
 {
-	union control control = { .bytes = { 0 } };
-	struct msghdr message = { .msg_name = (void *)to, .msg_namelen = sizeof *to, .msg_iov = parts, .msg_iovlen = count };
 	struct pollfd room = { aggd->data.fd, POLLOUT, 0 };
 
-	if (segment) {
-		struct cmsghdr *c;
-
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(sizeof segment);
-		c = CMSG_FIRSTHDR(&message);
-		c->cmsg_level = SOL_UDP;
-		c->cmsg_type = UDP_SEGMENT;
-		c->cmsg_len = CMSG_LEN(sizeof segment);
-		memcpy(CMSG_DATA(c), &segment, sizeof segment);
-	}
-	if (sendmsg(aggd->data.fd, &message, MSG_DONTWAIT) >= 0)
+	if (nezha_ina_send_run(aggd->data.fd, to, parts, count, segment) >= 0)
 		return;
-	if (segment && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT))
+	if (segment && nezha_ina_only_singly(errno))
 		aggd->io->singly = true;         /* the ranks will ask for this run again */
 	else if ((errno == EAGAIN || errno == ENOBUFS) && poll(&room, 1, SEND_WAIT) == 1)
-		(void)!sendmsg(aggd->data.fd, &message, MSG_DONTWAIT);
+		nezha_ina_send_run(aggd->data.fd, to, parts, count, segment);
 }
 
 static void flush(struct nezha_aggd *aggd)
@@ -227,23 +210,10 @@ static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const
 		take(aggd, session, &header, data + sizeof header);
 }
 
-/* Bytes of each packet of a message: all, unless the kernel has joined several. */
-static size_t segment_of(struct msghdr *message, size_t size)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
-		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
-			int segment;
-
-			memcpy(&segment, CMSG_DATA(c), sizeof segment);
-			return segment > 0 ? (size_t)segment : size;
-		}
-	return size;
-}
-
 static void message(struct nezha_aggd *aggd, struct mmsghdr *in)
 {
 	const char *data = in->msg_hdr.msg_iov->iov_base;
-	size_t left = in->msg_len, segment = segment_of(&in->msg_hdr, left);
+	size_t left = in->msg_len, segment = nezha_ina_run_segment(&in->msg_hdr, left);
 
 	if (in->msg_hdr.msg_flags & MSG_TRUNC || !left)
 		aggd->stats.garbage++;

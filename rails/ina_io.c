@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rails/ina.h"
+#include "rails/ina_run.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -18,11 +19,6 @@
 #define RUN_MOST 32
 #define BUFFER (4 << 20)         /* bytes: a window of results that comes while nobody looks */
 #define MESSAGES_MOST 64         /* taken in at a time */
-
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
 
 /* ---- opening ---- */
 
@@ -151,23 +147,9 @@ static void make_packet(const struct nezha_ina *ina, uint32_t seq, uint8_t flags
 /* NEZHA_INPROGRESS: no room. */
 static int send_parts(struct nezha_ina *ina, struct iovec *parts, size_t count, uint16_t segment)
 {
-	union control control = { .bytes = { 0 } };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
-
-	if (segment) {
-		struct cmsghdr *c;
-
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(sizeof segment);
-		c = CMSG_FIRSTHDR(&message);
-		c->cmsg_level = SOL_UDP;
-		c->cmsg_type = UDP_SEGMENT;
-		c->cmsg_len = CMSG_LEN(sizeof segment);
-		memcpy(CMSG_DATA(c), &segment, sizeof segment);
-	}
-	if (sendmsg(ina->direct.end.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (nezha_ina_send_run(ina->direct.end.fd, NULL, parts, count, segment) >= 0)
 		return NEZHA_OK;
-	if (segment && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT)) {
+	if (segment && nezha_ina_only_singly(errno)) {
 		ina->singly = true;
 		return NEZHA_INPROGRESS;
 	}
@@ -261,22 +243,10 @@ static void packet(struct nezha_ina *ina, const char *data, size_t size, uint64_
 		nezha_ina_window_waits(&ina->window, header.seq);
 }
 
-static size_t segment_of(struct msghdr *message, size_t size)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
-		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO) {
-			int segment;
-
-			memcpy(&segment, CMSG_DATA(c), sizeof segment);
-			return segment > 0 ? (size_t)segment : size;
-		}
-	return size;
-}
-
 static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *socket, uint64_t now)
 {
 	for (int i = 0; i < MESSAGES_MOST; i++) {
-		union control control;
+		union nezha_ina_control control;
 		struct iovec buffer = { ina->scratch, NEZHA_INA_MESSAGE };
 		struct msghdr message = { .msg_iov = &buffer, .msg_iovlen = 1, .msg_control = control.bytes,
 		                          .msg_controllen = sizeof control.bytes };
@@ -285,7 +255,7 @@ static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *so
 
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? NEZHA_OK : NEZHA_ERR_CLOSED;
-		segment = segment_of(&message, (size_t)n);
+		segment = nezha_ina_run_segment(&message, (size_t)n);
 		for (size_t at = 0; at < (size_t)n; at += segment)
 			packet(ina, ina->scratch + at, (size_t)n - at < segment ? (size_t)n - at : segment, now);
 	}

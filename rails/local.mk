@@ -16,7 +16,7 @@ libnezha_core_la_SOURCES += \
 
 # the aggregator: what it and its ranks have in common
 libnezha_core_la_SOURCES += \
-	rails/ina_address.c rails/ina_address.h rails/ina_wire.c rails/ina_wire.h
+	rails/ina_address.c rails/ina_address.h rails/ina_run.c rails/ina_run.h rails/ina_wire.c rails/ina_wire.h
 
 # the rail that uses it
 libnezha_core_la_SOURCES += \

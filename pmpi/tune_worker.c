@@ -31,6 +31,7 @@ struct size {
 
 static struct {
 	int rank;
+	int ppn;
 	double seconds;
 	size_t size_count;
 	struct size size[SIZES_MAX];
@@ -100,12 +101,13 @@ static void parse_size(const char *text, struct size *out)
 
 static void parse_arguments(int argc, char **argv)
 {
-	if (argc < 3 || argc - 2 > SIZES_MAX)
+	if (argc < 4 || argc - 3 > SIZES_MAX)
 		give_up("the worker was started with %d arguments: it is nezha-tune that starts it", argc - 1);
-	worker.seconds = atof(argv[1]);
-	worker.size_count = (size_t)argc - 2;
+	worker.ppn = atoi(argv[1]);
+	worker.seconds = atof(argv[2]);
+	worker.size_count = (size_t)argc - 3;
 	for (size_t i = 0; i < worker.size_count; i++)
-		parse_size(argv[i + 2], &worker.size[i]);
+		parse_size(argv[i + 3], &worker.size[i]);
 }
 
 /* With the interposed MPI_Allreduce there is the function that sets rules. */
@@ -176,9 +178,10 @@ static void open_rails(void)
 	const struct nezha_scale *scale = &worker.job.scale;
 
 	describe();
-	if (scale->ppn > 1)
-		give_up("%d ranks run on %d node%s: allowed is one on each: other scales have no rules of their own",
-		        scale->ranks, scale->nodes, scale->nodes > 1 ? "s" : "");
+	if (scale->ppn != worker.ppn || scale->ranks != scale->nodes * scale->ppn)
+		give_up("%d ranks run on %d node%s, up to %d on one: wanted are %d on each (--ppn): the mpirun places "
+		        "them otherwise", scale->ranks, scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
+		        worker.ppn);
 	set_rule("alg=ring");
 	call(OPENING_BYTES);
 	describe();

@@ -66,7 +66,8 @@ static void append(struct nezha_rule_group *group, uint64_t last, uint64_t bytes
 
 int nezha_choose_rules(const struct nezha_measured *measured, struct nezha_rule_group *out)
 {
-	struct nezha_rule_group group = { .measured = measured->scale.ranks };
+	struct nezha_rule_group group = { .measured = measured->scale.ranks,
+	                                  .measured_ppn = measured->scale.ppn };
 	uint64_t last = 0;
 
 	group.rules = calloc(measured->count + 1, sizeof *group.rules);

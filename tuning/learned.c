@@ -28,7 +28,7 @@ static struct nezha_learned_scale *place(struct nezha_learned *learned, const st
 	struct nezha_learned_scale *of;
 
 	for (size_t i = 0; i < learned->count; i++)
-		if (learned->of[i].scale.ranks == scale->ranks)
+		if (learned->of[i].scale.ranks == scale->ranks && learned->of[i].scale.ppn == scale->ppn)
 			return &learned->of[i];
 	of = realloc(learned->of, (learned->count + 1) * sizeof *of);
 	if (!of)
@@ -44,7 +44,7 @@ int nezha_learned_keep(struct nezha_learned *learned, const struct nezha_scale *
 	struct nezha_learned_scale *to;
 
 	/* More than a table takes are not needed to find out that it does not take them. */
-	if (scale->ppn != 1 || !has_decided(model) || learned->count == NEZHA_TABLE_GROUPS)
+	if (!has_decided(model) || learned->count == NEZHA_TABLE_GROUPS)
 		return NEZHA_OK;
 	to = place(learned, scale);
 	if (!to) {
@@ -129,7 +129,8 @@ int nezha_learned_rules(const struct nezha_model *model, const struct nezha_tabl
 {
 	const struct nezha_rule_group *group = nezha_rule_group_find(base, scale);
 	size_t room = NEZHA_MODEL_CLASSES + (group ? 2 * group->rule_count : 0);
-	struct nezha_rule_group made = { .measured = scale->ranks, .rules = calloc(room, sizeof *made.rules) };
+	struct nezha_rule_group made = { .measured = scale->ranks, .measured_ppn = scale->ppn,
+	                                 .rules = calloc(room, sizeof *made.rules) };
 	uint64_t at = 0, next;
 
 	if (!made.rules)
@@ -228,7 +229,7 @@ int nezha_learned_write(const struct nezha_learned *learned, const struct nezha_
 		status = save(table, path);
 	else
 		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %s", path, status == NEZHA_ERR_NOMEM ?
-		            "no memory" : "it has no room for more numbers of ranks");
+		            "no memory" : "it has no room for more scales");
 	nezha_table_free(table);
 	return status;
 }

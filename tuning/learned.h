@@ -14,18 +14,18 @@
 #include "tuning/model.h"
 #include "tuning/rules.h"
 
-/* For each number of ranks the model of one communicator: of those that came to a decision, the one with most calls. */
+/* For each number of ranks, on a node and in all, the model of one communicator: of those that came to a decision, the
+ * one with most calls. */
 struct nezha_learned {
 	size_t count;
 	struct nezha_learned_scale {
 		struct nezha_scale scale;
 		uint64_t calls;
 		struct nezha_model model;
-	} *of;                         /* owned; by ranks in the order of coming, NEZHA_TABLE_GROUPS at most */
+	} *of;                         /* owned; in the order of coming, NEZHA_TABLE_GROUPS at most */
 };
 
-/* Keeps a copy of a communicator's model, if it is the one to be kept for its scale.  Only one rank a node goes over
- * the rails: other scales are passed over.  NEZHA_ERR_NOMEM: logged, all is as it was. */
+/* Keeps a copy of a communicator's model, if it is the one to be kept for its scale.  NEZHA_ERR_NOMEM: logged, all is as it was. */
 int nezha_learned_keep(struct nezha_learned *learned, const struct nezha_scale *scale, const struct nezha_model *model);
 
 /* The rules of one scale: those of `base`, which the job ran by, and what was learnt.  out->rules is the caller's, the

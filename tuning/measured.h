@@ -69,7 +69,7 @@ const struct nezha_measured_time *nezha_choose(const struct nezha_measured_size 
 /* The rules that decide as measured: finished sizes with the same choice in a row share one, between two choices the
  * border is the
  * geometric mean of their sizes.  What is smaller than all goes native, what is larger than all goes as the largest.
- * `out` is zeroed but for the rules and ->measured, all owned by the caller, as nezha_scales_put (scales.h) wants it.
+ * `out` is zeroed but for the rules, ->measured and ->measured_ppn, all owned by the caller, as nezha_scales_put (scales.h) wants it.
  * NEZHA_ERR_INVALID: no size is finished; NEZHA_ERR_NOMEM. */
 int nezha_choose_rules(const struct nezha_measured *measured, struct nezha_rule_group *out);
 

@@ -164,7 +164,7 @@ static int measure(struct run *run, const struct nezha_tune_list *sizes)
 	struct nezha_tune_job job = {
 		.words = options->words, .word_count = options->word_count, .mpi = options->mpi,
 		.library = options->library, .worker = options->worker, .seconds = options->seconds,
-		.ranks = run->progress.ranks, .sizes = sizes, .builtin = run->builtin,
+		.ranks = run->progress.ranks, .ppn = options->ppn, .sizes = sizes, .builtin = run->builtin,
 	};
 	char what[32], **command = nezha_tune_command(&job, environ);
 	int status;
@@ -207,9 +207,9 @@ static int tune_scale(struct run *run, int ranks)
 	int status = NEZHA_OK;
 
 	run->progress.ranks = ranks;
-	run->measured = nezha_tune_journal_scale(&run->journal, ranks);
+	run->measured = nezha_tune_journal_scale(&run->journal, ranks, run->options->ppn);
 	if (!run->measured) {
-		nezha_tune_problem("the journal \"%s\" has more than %d numbers of ranks: remove it", run->journal.path,
+		nezha_tune_problem("the journal \"%s\" has more than %d scales: remove it", run->journal.path,
 		                   NEZHA_TUNE_SCALES);
 		return NEZHA_ERR_INVALID;
 	}
@@ -229,7 +229,7 @@ static void list_scales(const struct run *run, struct nezha_tune_list *out)
 
 	out->count = 0;
 	for (size_t i = 0; i < all->count; i++) {
-		if (run->options->again || !nezha_scales_has(run->table, (int)all->value[i]))
+		if (run->options->again || !nezha_scales_has(run->table, (int)all->value[i], run->options->ppn))
 			out->value[out->count++] = all->value[i];
 		else
 			printf("%5d         is in the table already (--again measures it anew)\n",

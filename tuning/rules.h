@@ -39,7 +39,8 @@ struct nezha_rule_group {
 	int comm_size_min, comm_size_max;      /* inclusive; INT_MAX: no bound; so the others */
 	int nodes_min, nodes_max;
 	int ppn_min, ppn_max;
-	int measured;                          /* ranks that nezha-tune measured it with; 0: not told */
+	int measured, measured_ppn;            /* ranks that nezha-tune measured it with, and how many of them on a
+	                                        * node; 0: not told */
 	size_t rule_count;
 	struct nezha_rule *rules;              /* owned */
 };

@@ -10,73 +10,102 @@
 #include "tuning/status.h"
 #include "tuning/table.h"
 
-static const char none[] =
-	"{\"version\": 1, \"collectives\": {\"allreduce\": ["
-	"{\"nodes_max\": 1, \"rules\": [{\"alg\": \"native\", \"reason\": \"one-node\"}]},"
-	"{\"ppn_min\": 2, \"rules\": [{\"alg\": \"native\", \"reason\": \"shared-node\"}]}]}}";
-
 int nezha_scales_none(struct nezha_table **out)
 {
-	char *error = NULL;
-	int status = nezha_table_parse(none, sizeof none - 1, "new table", out, &error);
+	int status = nezha_table_builtin(out);
+	char **comment;
 
-	free(error);
-	return status == NEZHA_OK ? NEZHA_OK : NEZHA_ERR_NOMEM;   /* the text is in order */
+	if (status != NEZHA_OK)
+		return NEZHA_ERR_NOMEM;   /* the text is in order */
+	comment = &(*out)->header[NEZHA_TABLE_HEADER_comment];
+	free(*comment);
+	*comment = NULL;
+	return NEZHA_OK;
 }
 
-/* Measured groups first, by ranks; the others as they were. */
-static int place_of(const struct nezha_rule_group *groups, size_t count, int ranks)
+static bool is_of(const struct nezha_rule_group *group, int ranks, int ppn)
 {
-	size_t i = 0;
-
-	while (i < count && groups[i].measured && groups[i].measured < ranks)
-		i++;
-	return (int)i;
+	return group->measured == ranks && group->measured_ppn == ppn;
 }
 
-/* Shares out all numbers of ranks among the measured groups, which come first. */
-static void share_out(struct nezha_table *table)
+static bool comes_before(const struct nezha_rule_group *a, const struct nezha_rule_group *b)
+{
+	return a->measured_ppn != b->measured_ppn ? a->measured_ppn < b->measured_ppn : a->measured < b->measured;
+}
+
+/* Puts a measured group into its place among `count` groups, of which the measured ones come first. */
+static void insert(struct nezha_rule_group *groups, size_t count, const struct nezha_rule_group *group)
+{
+	size_t at = 0;
+
+	while (at < count && groups[at].measured && comes_before(&groups[at], group))
+		at++;
+	memmove(&groups[at + 1], &groups[at], (count - at) * sizeof *groups);
+	groups[at] = *group;
+}
+
+/* The last number that is nearer to `low` than to `high`. */
+static int between(int low, int high)
+{
+	return (int)sqrt((double)low * (double)high);
+}
+
+/* Shares out all numbers of ranks among `count` groups of as many ranks a node, and gives them these bounds of ppn. */
+static void share_ranks(struct nezha_rule_group *groups, size_t count, int ppn_min, int ppn_max)
 {
 	int from = 1;
 
-	for (size_t i = 0; i < table->group_count && table->groups[i].measured; i++) {
-		struct nezha_rule_group *group = &table->groups[i], *next = group + 1;
-		bool last = i + 1 == table->group_count || !next->measured;
+	for (size_t i = 0; i < count; i++) {
+		struct nezha_rule_group *group = &groups[i];
 
 		group->nodes_min = 2;
 		group->nodes_max = INT_MAX;
-		group->ppn_min = group->ppn_max = 1;
+		group->ppn_min = ppn_min;
+		group->ppn_max = ppn_max;
 		group->comm_size_min = from;
-		group->comm_size_max = last ? INT_MAX :
-			(int)sqrt((double)group->measured * (double)next->measured);
-		from = last ? from : group->comm_size_max + 1;
+		group->comm_size_max = i + 1 == count ? INT_MAX : between(group->measured, groups[i + 1].measured);
+		from = i + 1 == count ? from : group->comm_size_max + 1;
 	}
 }
 
-bool nezha_scales_has(const struct nezha_table *table, int ranks)
+/* Shares out all scales of more than one node among the measured groups, which come first. */
+static void share_out(struct nezha_table *table)
+{
+	struct nezha_rule_group *groups = table->groups;
+	int ppn_min = 2;
+
+	for (size_t first = 0, end; first < table->group_count && groups[first].measured; first = end) {
+		int ppn = groups[first].measured_ppn, ppn_max = INT_MAX;
+
+		for (end = first; end < table->group_count && groups[end].measured_ppn == ppn; end++)
+			;
+		if (ppn == 1) {
+			share_ranks(groups, end, 1, 1);
+			continue;
+		}
+		if (end < table->group_count && groups[end].measured)
+			ppn_max = between(ppn, groups[end].measured_ppn);
+		share_ranks(&groups[first], end - first, ppn_min, ppn_max);
+		ppn_min = end < table->group_count ? ppn_max + 1 : ppn_min;
+	}
+}
+
+bool nezha_scales_has(const struct nezha_table *table, int ranks, int ppn)
 {
 	for (size_t i = 0; i < table->group_count; i++)
-		if (table->groups[i].measured == ranks)
+		if (is_of(&table->groups[i], ranks, ppn))
 			return true;
 	return false;
 }
 
-/* The groups in two parts: the measured ones without those of `ranks`, by ranks, then the others. */
-static size_t sort_groups(const struct nezha_table *table, int ranks, struct nezha_rule_group *out)
+/* The groups in two parts: the measured ones, in order and without that of this scale, then the others. */
+static size_t sort_groups(const struct nezha_table *table, int ranks, int ppn, struct nezha_rule_group *out)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < table->group_count; i++) {
-		const struct nezha_rule_group *group = &table->groups[i];
-		int at;
-
-		if (!group->measured || group->measured == ranks)
-			continue;
-		at = place_of(out, count, group->measured);
-		memmove(&out[at + 1], &out[at], (count - (size_t)at) * sizeof *out);
-		out[at] = *group;
-		count++;
-	}
+	for (size_t i = 0; i < table->group_count; i++)
+		if (table->groups[i].measured && !is_of(&table->groups[i], ranks, ppn))
+			insert(out, count++, &table->groups[i]);
 	for (size_t i = 0; i < table->group_count; i++)
 		if (!table->groups[i].measured)
 			out[count++] = table->groups[i];
@@ -87,21 +116,18 @@ int nezha_scales_put(struct nezha_table *table, const struct nezha_rule_group *g
 {
 	struct nezha_rule_group *groups = calloc(table->group_count + 1, sizeof *groups);
 	size_t count;
-	int at;
 
 	if (!groups)
 		return NEZHA_ERR_NOMEM;
-	count = sort_groups(table, group->measured, groups);
+	count = sort_groups(table, group->measured, group->measured_ppn, groups);
 	if (count == NEZHA_TABLE_GROUPS) {
 		free(groups);
 		return NEZHA_ERR_INVALID;
 	}
 	for (size_t i = 0; i < table->group_count; i++)
-		if (table->groups[i].measured == group->measured)
+		if (is_of(&table->groups[i], group->measured, group->measured_ppn))
 			free(table->groups[i].rules);
-	at = place_of(groups, count, group->measured);
-	memmove(&groups[at + 1], &groups[at], (count - (size_t)at) * sizeof *groups);
-	groups[at] = *group;
+	insert(groups, count, group);
 	free(table->groups);
 	table->groups = groups;
 	table->group_count = count + 1;

@@ -95,6 +95,8 @@ static void print_group(FILE *f, const struct nezha_rule_group *group)
 	print_range(f, "ppn", group->ppn_min, group->ppn_max);
 	if (group->measured)
 		fprintf(f, "\"measured\": %d, ", group->measured);
+	if (group->measured_ppn > 1)
+		fprintf(f, "\"measured_ppn\": %d, ", group->measured_ppn);
 	fputs("\"rules\": [\n", f);
 	for (size_t i = 0; i < group->rule_count; i++) {
 		print_rule(f, &group->rules[i]);

@@ -329,6 +329,7 @@ static const struct field group_fields[] = {
 	{ "ppn_min", read_min, GROUP(ppn_min), false },
 	{ "ppn_max", read_max, GROUP(ppn_max), false },
 	{ "measured", read_min, GROUP(measured), false },
+	{ "measured_ppn", read_min, GROUP(measured_ppn), false },
 	{ "rules", read_rules, 0, true },
 };
 
@@ -337,6 +338,16 @@ static int check_range(struct parser *p, const char *what, int min, int max)
 	if (min <= max)
 		return NEZHA_OK;
 	return fail(p, "\"%s_min\" is %d, more than \"%s_max\", which is %d", what, min, what, max);
+}
+
+static int check_measured(struct parser *p, struct nezha_rule_group *group)
+{
+	if (group->measured_ppn && !group->measured)
+		return fail(p, "\"measured_ppn\" is %d, but \"measured\" is missing: allowed with it only",
+		            group->measured_ppn);
+	if (group->measured && !group->measured_ppn)
+		group->measured_ppn = 1;
+	return NEZHA_OK;
 }
 
 static int read_group(struct parser *p, json_t *object, void *place)
@@ -356,6 +367,8 @@ static int read_group(struct parser *p, json_t *object, void *place)
 		status = check_range(p, "nodes", group->nodes_min, group->nodes_max);
 	if (status == NEZHA_OK)
 		status = check_range(p, "ppn", group->ppn_min, group->ppn_max);
+	if (status == NEZHA_OK)
+		status = check_measured(p, group);
 	return status;
 }
 

@@ -27,13 +27,16 @@ struct nezha_tune_list {
 /* Reads "2,4,8": whole numbers from 2 to 100000, at most NEZHA_TUNE_SCALES.  NEZHA_ERR_INVALID. */
 int nezha_tune_read_ranks(const char *text, struct nezha_tune_list *out);
 
+/* Reads the number of ranks on a node: from 1 to 256, the most that Nezha takes (rails/node.h).  NEZHA_ERR_INVALID. */
+int nezha_tune_read_ppn(const char *text, int *out);
+
 /* Reads "64K,1M", "64K-64M" (in steps of two) or a list of both: multiples of 4 from 4 to 1G, at most
  * NEZHA_MEASURED_SIZES.  NEZHA_ERR_INVALID. */
 int nezha_tune_read_sizes(const char *text, struct nezha_tune_list *out);
 
 /* The blocks that are tried at a size: the built-in table's, half and twice as much, as far as they are blocks and
- * differ in effect.  The built-in one is the first. */
-void nezha_tune_blocks(const struct nezha_table *builtin, uint64_t bytes, struct nezha_sweep_blocks *out);
+ * differ in effect.  The built-in one, for `ppn` ranks a node, is the first. */
+void nezha_tune_blocks(const struct nezha_table *builtin, int ppn, uint64_t bytes, struct nezha_sweep_blocks *out);
 
 /* Splits a command as a shell would, but for quoting ('...', "...", \c) nothing is special.  *out is one block of
  * memory that
@@ -59,6 +62,7 @@ struct nezha_tune_options {
 	const char *output, *extend, *library, *worker;
 	enum nezha_tune_mpi mpi;
 	double seconds;
+	int ppn;                       /* ranks on each node */
 	bool again;
 };
 
@@ -79,13 +83,13 @@ struct nezha_tune_job {
 	enum nezha_tune_mpi mpi;
 	const char *library, *worker;
 	double seconds;                /* what the measurement should take */
-	int ranks;
+	int ranks, ppn;                /* in all, on each node */
 	const struct nezha_tune_list *sizes;
 	const struct nezha_table *builtin;
 };
 
-/* The whole command of a job, in one block of memory that ends with NULL: words -n RANKS, LD_PRELOAD and the user's
- * NEZHA_* by -x or -genv, the worker and its arguments.  NULL: no memory. */
+/* The whole command of a job, in one block of memory that ends with NULL: words -n RANKS, how many of them on a node
+ * if there are several, LD_PRELOAD and the user's NEZHA_* by -x or -genv, the worker and its arguments.  NULL: no memory. */
 char **nezha_tune_command(const struct nezha_tune_job *job, char *const *environment);
 
 /* ---- running (tune_job.c) ---- */
@@ -121,14 +125,14 @@ struct nezha_tune_journal {
 	char *path;
 	int fd;                        /* open for appending */
 	size_t count;
-	struct nezha_measured *scale;  /* NEZHA_TUNE_SCALES, one for each number of ranks that it has, or gets */
+	struct nezha_measured *scale;  /* NEZHA_TUNE_SCALES, one for each scale that it has, or gets */
 };
 
 /* Opens or begins it and reads what it has; a last line without an end is dropped.  NEZHA_ERR_SYSTEM. */
 int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out);
 
-/* The scale of so many ranks, made if there is none.  NULL: no room. */
-struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks);
+/* The scale of so many ranks, `ppn` of them on a node, made if there is none.  NULL: no room. */
+struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks, int ppn);
 
 /* Appends lines, durable when it returns.  NEZHA_ERR_SYSTEM. */
 int nezha_tune_journal_add(struct nezha_tune_journal *journal, const char *lines);

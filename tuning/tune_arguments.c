@@ -10,6 +10,7 @@
 #include "tuning/tune.h"
 
 #define RANKS_MAX 100000
+#define PPN_MAX 256
 #define SIZE_LEAST UINT64_C(4)
 #define SIZE_MOST (UINT64_C(1) << 30)
 #define WORD_MAX 24
@@ -107,6 +108,20 @@ static bool add_sizes(struct nezha_tune_list *list, const char *word)
 	return true;
 }
 
+int nezha_tune_read_ppn(const char *text, int *out)
+{
+	const char *at = text;
+	char word[WORD_MAX];
+	uint64_t value;
+
+	if (!cut(&at, '\0', word) || !read_number(word, &value) || value < 1 || value > PPN_MAX) {
+		nezha_tune_problem("--ppn \"%.60s\": allowed is a whole number from 1 to %d", text, PPN_MAX);
+		return NEZHA_ERR_INVALID;
+	}
+	*out = (int)value;
+	return NEZHA_OK;
+}
+
 int nezha_tune_read_sizes(const char *text, struct nezha_tune_list *out)
 {
 	const char *at = text;
@@ -136,9 +151,9 @@ static void add_block(struct nezha_sweep_blocks *out, uint64_t block, uint64_t b
 	out->bytes[out->count++] = (uint32_t)block;
 }
 
-void nezha_tune_blocks(const struct nezha_table *builtin, uint64_t bytes, struct nezha_sweep_blocks *out)
+void nezha_tune_blocks(const struct nezha_table *builtin, int ppn, uint64_t bytes, struct nezha_sweep_blocks *out)
 {
-	const struct nezha_scale scale = { .ranks = 2, .nodes = 2, .ppn = 1 };
+	const struct nezha_scale scale = { .ranks = 2 * ppn, .nodes = 2, .ppn = ppn };
 	uint64_t from = nezha_plan_native_below(builtin, &scale);
 	struct nezha_plan plan;
 	uint32_t block;

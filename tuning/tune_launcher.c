@@ -136,12 +136,23 @@ static void pass_on(struct writer *w, enum nezha_tune_mpi mpi, const char *entry
 	}
 }
 
+static void place(struct writer *w, enum nezha_tune_mpi mpi, int ppn)
+{
+	if (mpi == NEZHA_TUNE_OPENMPI) {
+		word(w, "--map-by");
+		word(w, "ppr:%d:node", ppn);
+	} else {
+		word(w, "-ppn");
+		word(w, "%d", ppn);
+	}
+}
+
 static void write_sizes(struct writer *w, const struct nezha_tune_job *job)
 {
 	for (size_t i = 0; i < job->sizes->count; i++) {
 		struct nezha_sweep_blocks blocks;
 
-		nezha_tune_blocks(job->builtin, job->sizes->value[i], &blocks);
+		nezha_tune_blocks(job->builtin, job->ppn, job->sizes->value[i], &blocks);
 		fprintf(w->file, "%" PRIu64, job->sizes->value[i]);
 		for (size_t b = 0; b < blocks.count; b++)
 			fprintf(w->file, "%c%" PRIu32, b ? ',' : ':', blocks.bytes[b]);
@@ -177,11 +188,14 @@ char **nezha_tune_command(const struct nezha_tune_job *job, char *const *environ
 		word(&w, "%s", job->words[i]);
 	word(&w, "-n");
 	word(&w, "%d", job->ranks);
+	if (job->ppn > 1)
+		place(&w, job->mpi, job->ppn);
 	pass_on(&w, job->mpi, preload);
 	for (char *const *entry = environment; *entry; entry++)
 		if (is_passed(*entry))
 			pass_on(&w, job->mpi, *entry);
 	word(&w, "%s", job->worker);
+	word(&w, "%d", job->ppn);
 	word(&w, "%g", job->seconds);
 	write_sizes(&w, job);
 	failed = ferror(w.file);

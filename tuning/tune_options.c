@@ -19,10 +19,11 @@ static const char help[] =
 	"Measures, through your own mpirun, how MPI_Allreduce is fastest on this cluster for\n"
 	"each number of ranks and each size, and writes a tuning table (nezha-table(5)).\n"
 	"\n"
-	"  --ranks LIST       numbers of ranks, one rank on a node, such as 2,4,8\n"
+	"  --ranks LIST       numbers of ranks, such as 2,4,8\n"
+	"  --ppn N            so many of them on each node, 1 to 256; 1\n"
 	"  --mpirun COMMAND   what starts your jobs, without the number of ranks, such as\n"
 	"                     \"mpirun --hostfile hosts\"; \"mpirun\" if not given\n"
-	"  -o FILE            the table; one that exists is extended by new numbers of ranks\n"
+	"  -o FILE            the table; one that exists is extended by what is new in it\n"
 	"  --extend FILE      begin with this table, and write the extended one to -o FILE\n"
 	"  --again            measure also what the table has already\n"
 	"  --sizes LIST       bytes, such as 64K,1M or 64K-64M (x2 steps); " SIZES "\n"
@@ -46,12 +47,13 @@ static int usage(const char *format, const char *value)
 }
 
 enum {
-	OPT_RANKS = 256, OPT_MPIRUN, OPT_EXTEND, OPT_AGAIN, OPT_SIZES, OPT_SECONDS, OPT_LAUNCHER, OPT_LIBRARY,
+	OPT_RANKS = 256, OPT_PPN, OPT_MPIRUN, OPT_EXTEND, OPT_AGAIN, OPT_SIZES, OPT_SECONDS, OPT_LAUNCHER, OPT_LIBRARY,
 	OPT_WORKER, OPT_HELP, OPT_VERSION
 };
 
 static const struct option long_options[] = {
 	{ "ranks", required_argument, NULL, OPT_RANKS },
+	{ "ppn", required_argument, NULL, OPT_PPN },
 	{ "mpirun", required_argument, NULL, OPT_MPIRUN },
 	{ "output", required_argument, NULL, 'o' },
 	{ "extend", required_argument, NULL, OPT_EXTEND },
@@ -103,6 +105,8 @@ static int take_option(int option, char **argv, struct nezha_tune_options *optio
 	switch (option) {
 	case OPT_RANKS:
 		return nezha_tune_read_ranks(optarg, &options->ranks) == NEZHA_OK ? -1 : NEZHA_TUNE_USAGE;
+	case OPT_PPN:
+		return nezha_tune_read_ppn(optarg, &options->ppn) == NEZHA_OK ? -1 : NEZHA_TUNE_USAGE;
 	case OPT_SIZES:
 		return nezha_tune_read_sizes(optarg, &options->sizes) == NEZHA_OK ? -1 : NEZHA_TUNE_USAGE;
 	case OPT_MPIRUN:
@@ -141,11 +145,26 @@ static int take_option(int option, char **argv, struct nezha_tune_options *optio
 	}
 }
 
+/* Nodes must have equal numbers of ranks, and there must be two. */
+static int check_ppn(const struct nezha_tune_options *options)
+{
+	for (size_t i = 0; i < options->ranks.count; i++) {
+		int ranks = (int)options->ranks.value[i];
+
+		if (ranks % options->ppn || ranks < 2 * options->ppn) {
+			nezha_tune_problem("--ranks %d with --ppn %d: allowed are %d, %d, %d and so on", ranks,
+			                   options->ppn, 2 * options->ppn, 3 * options->ppn, 4 * options->ppn);
+			return NEZHA_TUNE_USAGE;
+		}
+	}
+	return -1;
+}
+
 int nezha_tune_options_read(int argc, char **argv, struct nezha_tune_options *options)
 {
 	int option, status = -1;
 
-	*options = (struct nezha_tune_options){ .seconds = SECONDS };
+	*options = (struct nezha_tune_options){ .seconds = SECONDS, .ppn = 1 };
 	opterr = 0;
 	nezha_tune_read_sizes(SIZES, &options->sizes);
 	while (status < 0 && (option = getopt_long(argc, argv, ":o:", long_options, NULL)) != -1)
@@ -158,7 +177,8 @@ int nezha_tune_options_read(int argc, char **argv, struct nezha_tune_options *op
 		return usage("%s is missing: the numbers of ranks, such as --ranks 2,4,8", "--ranks");
 	if (!options->output || !*options->output)
 		return usage("%s is missing: the file that gets the table, such as -o site.json", "-o");
-	return options->words ? -1 : read_command(options, "mpirun");
+	status = check_ppn(options);
+	return status >= 0 || options->words ? status : read_command(options, "mpirun");
 }
 
 /* ---- the parts that jobs need ---- */

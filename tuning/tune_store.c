@@ -49,14 +49,14 @@ int nezha_tune_save(const struct nezha_table *table, const char *path)
 
 /* ---- the journal ---- */
 
-struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks)
+struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks, int ppn)
 {
 	for (size_t i = 0; i < journal->count; i++)
-		if (journal->scale[i].scale.ranks == ranks)
+		if (journal->scale[i].scale.ranks == ranks && journal->scale[i].scale.ppn == ppn)
 			return &journal->scale[i];
 	if (journal->count == NEZHA_TUNE_SCALES)
 		return NULL;
-	journal->scale[journal->count] = (struct nezha_measured){ .scale = { .ranks = ranks } };
+	journal->scale[journal->count] = (struct nezha_measured){ .scale = { .ranks = ranks, .ppn = ppn } };
 	return &journal->scale[journal->count++];
 }
 
@@ -65,10 +65,10 @@ static void recall(struct nezha_tune_journal *journal, const char *line, struct 
 {
 	enum nezha_measured_kind kind;
 	uint64_t bytes;
-	int ranks;
+	int ranks, nodes, ppn;
 
-	if (sscanf(line, "job %d", &ranks) == 1)
-		*scale = ranks >= 2 ? nezha_tune_journal_scale(journal, ranks) : NULL;
+	if (sscanf(line, "job %d %d %d", &ranks, &nodes, &ppn) == 3)
+		*scale = ranks >= 2 && ppn >= 1 ? nezha_tune_journal_scale(journal, ranks, ppn) : NULL;
 	if (*scale)
 		nezha_measured_take(*scale, line, &kind, &bytes);
 }

@@ -178,9 +178,10 @@ static void scales_are_joined(void **state)
 			int ranks = orders[o][i];
 			struct nezha_measured *measured = made_up(ranks, ranks == 2 ? "8K" : ranks == 4 ? "1M" : "32K");
 
-			assert_false(nezha_scales_has(table, ranks));
+			assert_false(nezha_scales_has(table, ranks, 1));
 			put(table, measured);
-			assert_true(nezha_scales_has(table, ranks));
+			assert_true(nezha_scales_has(table, ranks, 1));
+			assert_false(nezha_scales_has(table, ranks, 2));
 			free(measured);
 		}
 		/* Measured again: replaced. */
@@ -203,6 +204,50 @@ static void scales_are_joined(void **state)
 		nezha_table_free(again);
 		nezha_table_free(table);
 	}
+}
+
+/* With several ranks on a node the nearest number of them decides, then that of the ranks; one on a node is apart. */
+static void shared_nodes_have_scales_of_their_own(void **state)
+{
+	static const struct nezha_scale measured_at[] = { { 16, 4, 4 }, { 4, 4, 1 }, { 8, 4, 2 }, { 4, 2, 2 } };
+	static const char *const block[] = { "256K", "8K", "64K", "32K" };
+	static const struct {
+		struct nezha_scale scale;
+		uint32_t block;        /* 0: native */
+	} cases[] = {
+		{ { 4, 4, 1 }, 8 * K }, { { 100, 100, 1 }, 8 * K },
+		{ { 4, 2, 2 }, 32 * K }, { { 5, 3, 2 }, 32 * K }, { { 6, 3, 2 }, 64 * K }, { { 100, 50, 2 }, 64 * K },
+		{ { 6, 2, 3 }, 256 * K }, { { 16, 4, 4 }, 256 * K }, { { 512, 2, 256 }, 256 * K },
+		{ { 4, 1, 4 }, 0 },
+	};
+	struct nezha_table *table = parse(EMPTY), *again;
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof measured_at / sizeof *measured_at; i++) {
+		struct nezha_measured *measured = calloc(1, sizeof *measured);
+		char lines[200];
+
+		snprintf(lines, sizeof lines, "job %d %d %d\ntime 65536 5 1 alg=ring,block=%s\nsize 65536",
+		         measured_at[i].ranks, measured_at[i].nodes, measured_at[i].ppn, block[i]);
+		take(measured, lines);
+		put(table, measured);
+		free(measured);
+	}
+	text = nezha_table_print(table);
+	again = parse(text);
+	free(text);
+	assert_int_equal(again->group_count, 4);
+	assert_true(nezha_scales_has(again, 16, 4) && !nezha_scales_has(again, 16, 1));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct nezha_plan plan;
+
+		nezha_plan_make(again, &cases[i].scale, 65536, &plan);
+		if (plan.block != cases[i].block)
+			fail_msg("%d ranks, %d on a node: block %u", cases[i].scale.ranks, cases[i].scale.ppn, plan.block);
+	}
+	nezha_table_free(again);
+	nezha_table_free(table);
 }
 
 static void a_full_table_takes_no_more(void **state)
@@ -311,6 +356,7 @@ int main(void)
 		cmocka_unit_test(decides_as_measured),
 		cmocka_unit_test(smaller_is_native),
 		cmocka_unit_test(scales_are_joined),
+		cmocka_unit_test(shared_nodes_have_scales_of_their_own),
 		cmocka_unit_test(a_full_table_takes_no_more),
 		cmocka_unit_test(takes_in_what_is_told),
 		cmocka_unit_test(refuses_what_makes_no_sense),

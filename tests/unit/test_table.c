@@ -14,7 +14,7 @@
 #include "tuning/table.h"
 
 #define RULE_KEYS "msg_size_min, msg_size_max, alg, block, rails, reason"
-#define GROUP_KEYS "comm_size_min, comm_size_max, nodes_min, nodes_max, ppn_min, ppn_max, measured, rules"
+#define GROUP_KEYS "comm_size_min, comm_size_max, nodes_min, nodes_max, ppn_min, ppn_max, measured, measured_ppn, rules"
 #define TOP_KEYS "version, collectives, mpi, host, topology, rails, date, comment"
 
 static struct nezha_table *parse(const char *text)
@@ -259,6 +259,8 @@ static void refuses_wrong_rules(void **state)
 	                    "t.json:3: \"rails\" is given, but \"alg\" is \"native\": allowed with \"ring\" only");
 	assert_group_refused("\"measured\": 0, \"rules\": []",
 	                     "t.json:2: \"measured\" is 0: allowed is a whole number from 1 to 2147483647");
+	assert_group_refused("\"measured_ppn\": 2, \"rules\": []",
+	                     "t.json:2: \"measured_ppn\" is 2, but \"measured\" is missing: allowed with it only");
 	assert_rule_refused("{\"alg\": \"native\", \"reason\": \"no-rule\"}",
 	                    "t.json:3: \"reason\" is \"no-rule\": allowed is \"rule\", \"small\", "
 	                    "\"one-node\" or \"shared-node\"");

@@ -86,14 +86,16 @@ static void ladders_of_blocks(void **state)
 		uint64_t bytes;
 		size_t count;
 		uint32_t block[3];
+		int ppn;
 	} cases[] = {
-		{ 4, 1, { 4096 } },
-		{ 4096, 1, { 4096 } },
-		{ 8 * K, 2, { 8 * K, 4 * K } },
-		{ 64 * K, 3, { 8 * K, 4 * K, 16 * K } },
-		{ 256 * K, 3, { 12 * K, 4 * K, 24 * K } },
-		{ M, 3, { 24 * K, 12 * K, 48 * K } },
-		{ 64 * M, 3, { 512 * K, 256 * K, M } },
+		{ 4, 1, { 4096 }, 1 },
+		{ 4096, 1, { 4096 }, 1 },
+		{ 8 * K, 2, { 8 * K, 4 * K }, 1 },
+		{ 64 * K, 3, { 8 * K, 4 * K, 16 * K }, 1 },
+		{ 256 * K, 3, { 12 * K, 4 * K, 24 * K }, 1 },
+		{ M, 3, { 24 * K, 12 * K, 48 * K }, 1 },
+		{ 64 * M, 3, { 512 * K, 256 * K, M }, 1 },
+		{ 64 * M, 3, { 128 * K, 64 * K, 256 * K }, 2 },
 	};
 	struct nezha_table *builtin;
 
@@ -102,7 +104,7 @@ static void ladders_of_blocks(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct nezha_sweep_blocks blocks;
 
-		nezha_tune_blocks(builtin, cases[i].bytes, &blocks);
+		nezha_tune_blocks(builtin, cases[i].ppn, cases[i].bytes, &blocks);
 		if (blocks.count != cases[i].count || memcmp(blocks.bytes, cases[i].block, blocks.count * 4))
 			fail_msg("%llu bytes: %zu blocks, first %u", (unsigned long long)cases[i].bytes, blocks.count,
 			         blocks.bytes[0]);
@@ -165,7 +167,7 @@ static void makes_commands(void **state)
 	const struct nezha_tune_list sizes = { .count = 2, .value = { 64 * K, M } };
 	struct nezha_tune_job job = {
 		.words = words, .word_count = 3, .mpi = NEZHA_TUNE_OPENMPI, .library = "/l/libnezha_pmpi.so",
-		.worker = "/w/worker", .seconds = 2.5, .ranks = 4, .sizes = &sizes,
+		.worker = "/w/worker", .seconds = 2.5, .ranks = 4, .ppn = 1, .sizes = &sizes,
 	};
 	struct nezha_table *builtin;
 	char text[600], **command;
@@ -176,19 +178,30 @@ static void makes_commands(void **state)
 	command = nezha_tune_command(&job, environment);
 	join(command, text, sizeof text);
 	assert_string_equal(text, "mpirun|--hostfile|my hosts|-n|4|-x|LD_PRELOAD=/lib/other.so:/l/libnezha_pmpi.so|-x|"
-	                          "NEZHA_RAILS=tcp:e0,tcp:e1|-x|NEZHA_POLICY=|/w/worker|2.5|65536:8192,4096,16384|"
+	                          "NEZHA_RAILS=tcp:e0,tcp:e1|-x|NEZHA_POLICY=|/w/worker|1|2.5|65536:8192,4096,16384|"
 	                          "1048576:24576,12288,49152|");
 	free(command);
 	job.mpi = NEZHA_TUNE_MPICH;
 	command = nezha_tune_command(&job, environment);
 	join(command, text, sizeof text);
 	assert_string_equal(text, "mpirun|--hostfile|my hosts|-n|4|-genv|LD_PRELOAD|/lib/other.so:/l/libnezha_pmpi.so|"
-	                          "-genv|NEZHA_RAILS|tcp:e0,tcp:e1|-genv|NEZHA_POLICY||/w/worker|2.5|"
+	                          "-genv|NEZHA_RAILS|tcp:e0,tcp:e1|-genv|NEZHA_POLICY||/w/worker|1|2.5|"
 	                          "65536:8192,4096,16384|1048576:24576,12288,49152|");
 	free(command);
 	command = nezha_tune_command(&job, again);
 	join(command, text, sizeof text);
 	assert_non_null(strstr(text, "|LD_PRELOAD|/l/libnezha_pmpi.so|/w/worker|"));
+	free(command);
+	job.ppn = 2;
+	command = nezha_tune_command(&job, again);
+	join(command, text, sizeof text);
+	assert_non_null(strstr(text, "|-n|4|-ppn|2|-genv|"));
+	assert_non_null(strstr(text, "|/w/worker|2|2.5|"));
+	free(command);
+	job.mpi = NEZHA_TUNE_OPENMPI;
+	command = nezha_tune_command(&job, again);
+	join(command, text, sizeof text);
+	assert_non_null(strstr(text, "|-n|4|--map-by|ppr:2:node|-x|"));
 	free(command);
 	nezha_table_free(builtin);
 }

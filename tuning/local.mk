@@ -6,6 +6,7 @@ libnezha_core_la_SOURCES += \
 	tuning/fingerprint.c tuning/fingerprint.h \
 	tuning/grid.c tuning/grid.h \
 	tuning/learned.c tuning/learned.h \
+	tuning/json_object.c tuning/json_object.h \
 	tuning/locate.c tuning/locate.h \
 	tuning/log.c tuning/log.h \
 	tuning/model.c tuning/model.h tuning/model_price.c tuning/model_price.h \

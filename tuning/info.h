@@ -14,6 +14,9 @@
 /* This host: rails and the other interfaces, settings, what is built in and installed. */
 bool nezha_info_host(json_t *json);
 
+/* Whether the aggregators that NEZHA_RAILS names answer; one that does not is no problem: jobs then go without. */
+void nezha_info_aggregators(const char *spec, json_t *json);
+
 /* What the table says. */
 struct nezha_info_query {
 	struct nezha_scale scale;

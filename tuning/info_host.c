@@ -282,6 +282,7 @@ bool nezha_info_host(json_t *json)
 	if (packed) {
 		say_lines(json, problems);
 		good = show_rails(&host, settings.rails, json) && errors == 0;
+		nezha_info_aggregators(settings.rails, json);
 		nezha_fingerprint_host(host.rails, host.rail_count, &here);
 		good &= nezha_info_settings_table(&settings, &here, json);
 		show_settings(packed, problems, json);

@@ -34,10 +34,11 @@ libnezha_core_la_SOURCES += \
 # nezha-info; what it does is a library of its own, so that tests can call it.
 noinst_LTLIBRARIES += libnezha_info.la
 libnezha_info_la_SOURCES = \
+	rails/ina_ask.c rails/ina_ask.h \
 	rails/nic_locate.c \
 	tuning/elf.c tuning/elf.h \
 	tuning/info.h \
-	tuning/info_check.c tuning/info_host.c tuning/info_table.c \
+	tuning/info_aggregators.c tuning/info_check.c tuning/info_host.c tuning/info_table.c \
 	tuning/intercept.c tuning/intercept.h
 libnezha_info_la_CPPFLAGS = $(AM_CPPFLAGS) -DNEZHA_SANITIZE_CFLAGS='"$(SANITIZE_CFLAGS)"'
 libnezha_info_la_LIBADD = libnezha_core.la $(HWLOC_LIBS)

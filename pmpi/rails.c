@@ -68,11 +68,11 @@ static uint64_t entries_here(const char *spec, const struct nezha_nic *nics, siz
 	for (int bit = 0; *spec && bit < ENTRIES_MAX; bit++) {
 		size_t len = strcspn(spec, ",");
 		char *entry = strndup(spec, len), *notes = NULL, *error = NULL;
-		struct nezha_ina_address aggregator;
+		struct nezha_ina_address aggregators[NEZHA_INA_MAX];
 		struct selection selection = { .count = 0 };
 
 		/* An aggregator is nobody's device, and "auto" is no entry to be missed. */
-		if (entry && (nezha_nic_aggregator(entry, &aggregator) || !strcmp(entry, "auto")))
+		if (entry && (nezha_nic_aggregators(entry, aggregators) || !strcmp(entry, "auto")))
 			here |= (uint64_t)1 << bit;
 		else if (entry && nezha_nic_select(entry, nics, count, selection.rails, &selection.count,
 		                              &notes, &error) == NEZHA_OK && selection.count)
@@ -184,8 +184,7 @@ static int create(struct nezha_engine **out)
 	select_rails(&selection);
 	config.rails = selection.rails;
 	config.rail_count = selection.count;
-	if (!nezha_nic_aggregator(nezha_context.job.settings.rails, &config.aggregator))
-		config.aggregator.port = 0;
+	config.aggregator_count = nezha_nic_aggregators(nezha_context.job.settings.rails, config.aggregators);
 	return nezha_engine_create(&config, out);
 }
 

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "rails/clock.h"
+#include "rails/collective.h"
 #include "rails/deal.h"
 #include "rails/engine.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
-#include "rails/rail.h"
 #include "rails/service.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
@@ -85,14 +85,12 @@ static uint32_t our_rails(const struct nezha_team *team, uint32_t common)
 static bool make_note(struct nezha_team *team, const struct nezha_grid *grid, const struct nezha_way *way,
                       uint64_t note[NEZHA_CALL_VALUES])
 {
-	const struct nezha_collective_ops *ops = team->collective;
-	bool rail = ops && ops->share && ops->notes(team->collective_rail, grid, team->entered + 1);
+	bool rail;
 
 	memset(note, 0xff, NEZHA_CALL_VALUES * sizeof *note);
 	if (way->note)
 		memcpy(note, way->note, NEZHA_NOTE_VALUES * sizeof *note);
-	if (rail)
-		ops->tell(team->collective_rail, note + NEZHA_NOTE_VALUES);
+	rail = nezha_collective_tell(team, grid, note + NEZHA_NOTE_VALUES);
 	team->told = rail;
 	return rail || way->note;
 }
@@ -104,25 +102,7 @@ static void read_note(struct nezha_team *team, const struct nezha_way *way)
 	if (way->note)
 		memcpy(way->note, call->note, NEZHA_NOTE_VALUES * sizeof *call->note);
 	if (team->told)
-		team->collective->learn(team->collective_rail, call->note + NEZHA_NOTE_VALUES);
-}
-
-/* How many blocks the collective rail takes; the links leave its rail to it, if they have another. */
-static uint32_t share(struct nezha_team *team, const struct nezha_way *way)
-{
-	const struct nezha_collective_ops *ops = team->collective;
-	struct nezha_call *call = &team->call;
-	uint32_t all = (1u << team->engine->card.rail_count) - 1, others;
-	uint32_t shared = way->shared;
-
-	if (ops && ops->share)
-		shared = ops->share(team->collective_rail, way->rails ? NULL : &call->grid);
-	call->rails = our_rails(team, way->rails);
-	if (shared && ops && ops->share) {
-		others = call->rails & all & ~ops->occupies(team->collective_rail);
-		call->rails = others ? others : call->rails;
-	}
-	return shared < call->grid.blocks ? shared : call->grid.blocks;
+		nezha_collective_learn(team, call->note + NEZHA_NOTE_VALUES);
 }
 
 static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum nezha_type type, enum nezha_op op,
@@ -133,7 +113,6 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 	bool noted = make_note(team, grid, way, note);
 	struct nezha_wire grant;
 	int rc = nezha_call_begin(call, grid, type, op, sendbuf, recvbuf, noted ? note : NULL);
-	uint32_t shared;
 
 	if (rc != NEZHA_OK)
 		return rc;
@@ -144,12 +123,9 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 	LIST_INSERT_HEAD(&team->engine->busy, team, busy);
 	grant = nezha_wire_make(NEZHA_WIRE_GRANT, team->id, call->op);
 	nezha_inlink_reply(team->left, &grant);
-	shared = share(team, way);
-	nezha_call_share(call, shared);
+	call->rails = nezha_collective_share(team, way, our_rails(team, way->rails));
 	nezha_deal_expect(team, nezha_call_bytes(call));
-	if (shared && team->collective->post(team->collective_rail, call, 0, shared) != NEZHA_OK)
-		for (uint32_t b = 0; b < shared; b++)
-			nezha_call_return(call, b);
+	nezha_collective_post(team);
 	nezha_call_start(call);
 	if (team->wanted_early)
 		nezha_link_ask_again(team->right);
@@ -163,8 +139,7 @@ static void end(struct nezha_team *team)
 	team->finished = team->entered;
 	nezha_link_forget(team->right, team);
 	nezha_inlink_forget(team, false);
-	if (team->collective)
-		team->collective->finish(team->collective_rail, &team->call);
+	nezha_collective_finish(team);
 	LIST_REMOVE(team, busy);
 }
 

@@ -83,9 +83,9 @@ int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, enu
 	call->noted = note != NULL;
 	if (note)
 		memcpy(call->note_own, note, sizeof call->note_own);
+	memset(call->waiting, 0, sizeof call->waiting);
+	memset(call->ended, 0, sizeof call->ended);
 	call->waiting[NEZHA_SIDE_LINKS] = grid->blocks;
-	call->waiting[NEZHA_SIDE_RAIL] = 0;
-	call->ended[NEZHA_SIDE_LINKS] = call->ended[NEZHA_SIDE_RAIL] = 0;
 	call->finals = call->leading = 0;
 	call->done_sent = false;
 	memset(call->state, 0, blocks);
@@ -107,12 +107,24 @@ uint64_t nezha_call_final_bytes(struct nezha_call *call)
 	return call->leading == call->grid.blocks ? call->grid.bytes : nezha_grid_offset(&call->grid, call->leading);
 }
 
-void nezha_call_share(struct nezha_call *call, uint32_t shared)
+void nezha_call_share(struct nezha_call *call, int i, uint32_t first, uint32_t count)
 {
-	for (uint32_t b = 0; b < shared; b++)
+	for (uint32_t b = first; b < first + count; b++)
 		call->state[b] |= NEZHA_BLOCK_ON_RAIL;
-	call->waiting[NEZHA_SIDE_RAIL] += shared;
-	call->waiting[NEZHA_SIDE_LINKS] -= shared;
+	call->waiting[NEZHA_SIDE_RAIL + i] += count;
+	call->waiting[NEZHA_SIDE_LINKS] -= count;
+}
+
+int nezha_call_side(const struct nezha_call *call, uint32_t b)
+{
+	const struct nezha_team *team = call->team;
+
+	if (!(call->state[b] & NEZHA_BLOCK_ON_RAIL))
+		return NEZHA_SIDE_LINKS;
+	for (int i = 0; i < team->collectives; i++)
+		if (b - team->collective[i].first < team->collective[i].count)
+			return NEZHA_SIDE_RAIL + i;
+	return NEZHA_SIDE_LINKS;
 }
 
 uint32_t nezha_call_length(const struct nezha_call *call, uint32_t b)
@@ -181,7 +193,7 @@ void nezha_call_fold(struct nezha_call *call, uint32_t b, uint32_t from, const v
 
 static void became_final(struct nezha_call *call, uint32_t b)
 {
-	enum nezha_side side = call->state[b] & NEZHA_BLOCK_ON_RAIL ? NEZHA_SIDE_RAIL : NEZHA_SIDE_LINKS;
+	int side = nezha_call_side(call, b);
 
 	call->state[b] |= NEZHA_BLOCK_FINAL;
 	call->state[b] &= (uint8_t)~NEZHA_BLOCK_ON_RAIL;
@@ -235,9 +247,9 @@ void nezha_call_return(struct nezha_call *call, uint32_t b)
 {
 	if (!(call->state[b] & NEZHA_BLOCK_ON_RAIL))
 		return;
+	call->waiting[nezha_call_side(call, b)]--;
 	call->state[b] &= (uint8_t)~NEZHA_BLOCK_ON_RAIL;
 	call->state[b] |= NEZHA_BLOCK_RETURNED;
-	call->waiting[NEZHA_SIDE_RAIL]--;
 	call->waiting[NEZHA_SIDE_LINKS]++;
 	want(call, b);
 	if (starts_here(call, b))
@@ -250,7 +262,7 @@ void nezha_call_wanted(struct nezha_call *call, uint32_t b)
 		return;
 	call->state[b] |= NEZHA_BLOCK_WANTED;
 	if (call->state[b] & NEZHA_BLOCK_ON_RAIL)
-		call->team->collective->cancel(call->team->collective_rail, call, b);
+		nezha_collective_cancel(call->team, b);
 	else if (call->state[b] & NEZHA_BLOCK_FINAL)
 		send_block(call, b, NEZHA_WIRE_FINAL, NEZHA_NO_ORIGIN);
 }

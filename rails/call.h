@@ -18,7 +18,7 @@
 
 struct nezha_team;
 
-/* Values of a note: the model's, then the collective rail's. */
+/* Values of a note: the model's, then the collective rails'. */
 #define NEZHA_CALL_VALUES (NEZHA_NOTE_VALUES + NEZHA_RAIL_VALUES)
 
 /* One block to be sent in one phase.  It is in one list at most. */
@@ -50,8 +50,8 @@ enum nezha_block_state {
 	NEZHA_BLOCK_WANTED = 32,  /* the right neighbour lacks its final */
 };
 
-/* Who makes blocks final. */
-enum nezha_side { NEZHA_SIDE_LINKS, NEZHA_SIDE_RAIL };
+/* Who makes blocks final: the links; from NEZHA_SIDE_RAIL on, the team's collective rails. */
+enum { NEZHA_SIDE_LINKS, NEZHA_SIDE_RAIL, NEZHA_SIDES = NEZHA_SIDE_RAIL + NEZHA_COLLECTIVES_MAX };
 
 struct nezha_call {
 	struct nezha_team *team;
@@ -67,8 +67,8 @@ struct nezha_call {
 	char *recvbuf;
 	bool noted;               /* one more block after the grid's, folded with MIN: */
 	uint64_t note[NEZHA_CALL_VALUES], note_own[NEZHA_CALL_VALUES];  /* what all, what this rank contributes to it */
-	uint32_t waiting[2];      /* blocks of each side that are not final, but for the note */
-	uint64_t began, ended[2]; /* ns: when it began, when each side's blocks were final (0: not yet, or it had none) */
+	uint32_t waiting[NEZHA_SIDES];      /* blocks of each side that are not final, but for the note */
+	uint64_t began, ended[NEZHA_SIDES]; /* ns: when it began, when each side's blocks were final (0: not yet, or it had none) */
 	uint32_t finals;          /* blocks that are FINAL */
 	uint32_t leading;         /* blocks from the first on of which that is known */
 	bool done_sent;           /* the left neighbour was told so */
@@ -83,8 +83,11 @@ struct nezha_call {
 int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, enum nezha_type type, enum nezha_op op,
                      const void *sendbuf, void *recvbuf, const uint64_t *note);
 
-/* The first `shared` blocks are the collective rail's. */
-void nezha_call_share(struct nezha_call *call, uint32_t shared);
+/* Blocks [first, first + count) are those of the team's i-th collective rail. */
+void nezha_call_share(struct nezha_call *call, int i, uint32_t first, uint32_t count);
+
+/* Whose block it is now. */
+int nezha_call_side(const struct nezha_call *call, uint32_t b);
 
 /* How many blocks go around, the note included. */
 static inline uint32_t nezha_call_blocks(const struct nezha_call *call)

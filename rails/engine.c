@@ -129,8 +129,7 @@ static void tick(struct nezha_engine *engine)
 	LIST_FOREACH(link, &engine->links, entry)
 		nezha_link_tick(link, now);
 	LIST_FOREACH(team, &engine->busy, busy)
-		if (team->collective)
-			team->collective->progress(team->collective_rail, &team->call);
+		nezha_collective_progress(team);
 }
 
 /* epoll_pwait2 came with Linux 5.11; before, a millisecond is the least. */
@@ -328,8 +327,8 @@ size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_r
 
 	pthread_mutex_lock((pthread_mutex_t *)&engine->lock);
 	memcpy(out, engine->stats, count * sizeof *out);
-	if (engine->config.aggregator.port && count < max)
-		nezha_ina_stats(engine, &out[count++]);
+	for (uint32_t i = 0; i < engine->config.aggregator_count && count < max; i++)
+		nezha_ina_stats(engine, i, &out[count++]);
 	pthread_mutex_unlock((pthread_mutex_t *)&engine->lock);
 	return count;
 }

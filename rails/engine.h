@@ -11,6 +11,7 @@
 #include <sys/queue.h>
 
 #include "rails/call.h"
+#include "rails/collective.h"
 #include "rails/team.h"
 
 struct nezha_link;
@@ -56,13 +57,17 @@ struct nezha_team {
 	uint32_t eager_sent;            /* bytes of the link's allowance in use */
 	struct nezha_eager_list eager;
 	bool broken;                    /* the neighbours disagree about a call: nothing can be trusted */
-	bool told;                      /* the call's note has values of the collective rail */
+	bool told;                      /* the call's note has values of the collective rails */
+	bool refused;                   /* one of these did not take its blocks of the call */
 	bool wanted_early;              /* the right neighbour misses a block of the call that we enter next */
 	bool query;                     /* the service thread shall ask the right neighbour */
 	uint64_t queried, moved;        /* ns: when last asked, when something last happened */
-	const struct nezha_collective_ops *collective;  /* NULL: none */
-	void *collective_rail;
-	uint64_t last_bytes[NEZHA_RAILS_MAX + 1];  /* by our rails; the last: the aggregator's */
+	struct nezha_collective collective[NEZHA_COLLECTIVES_MAX];
+	int collectives;                /* how many of them there are */
+	struct nezha_split *split;      /* NULL: there are none */
+	struct nezha_collective_account last, noted;  /* the last call, the one that the call's note tells of */
+	uint64_t took[NEZHA_SIDES];     /* ns, of the last call, by side; 0: unknown */
+	uint64_t last_bytes[NEZHA_STATS_MAX];  /* by our rails; from NEZHA_RAILS_MAX on: the collective ones' */
 };
 
 struct nezha_engine {
@@ -70,7 +75,7 @@ struct nezha_engine {
 	unsigned char key[NEZHA_KEY_BYTES];
 	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
 	struct nezha_card card;
-	struct nezha_rail_stats stats[NEZHA_RAILS_MAX + 1];   /* of the card's rails; the last: the aggregator's */
+	struct nezha_rail_stats stats[NEZHA_STATS_MAX];   /* of the card's rails; from NEZHA_RAILS_MAX on: the aggregators' */
 
 	pthread_mutex_t lock;           /* of all that follows, teams, links, paths */
 	pthread_cond_t changed;         /* the driver left, or a call ended */
@@ -83,8 +88,8 @@ struct nezha_engine {
 	struct nezha_team_list busy;
 	LIST_HEAD(, nezha_link) links;
 	LIST_HEAD(, nezha_inlink) inlinks;
-	LIST_HEAD(, nezha_ina) inas, ina_spare;  /* the teams' rails of the aggregator; those of teams that are gone */
-	bool aggregator_told;           /* the user knows that it is not used */
+	LIST_HEAD(, nezha_ina) inas, ina_spare;  /* the teams' rails of aggregators; those of teams that are gone */
+	bool aggregator_told[NEZHA_INA_MAX];  /* the user knows that it is not used */
 	struct nezha_service *service;
 	uint64_t shared_memory;         /* bytes that this process has made for its nodes' ranks */
 };
@@ -112,8 +117,5 @@ void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last);
 
 /* Rouses the driver from another thread. */
 void nezha_engine_wake(struct nezha_engine *engine);
-
-/* Lends the team a collective rail (the team's until it is destroyed). */
-void nezha_team_attach(struct nezha_team *team, const struct nezha_collective_ops *ops, void *rail);
 
 #endif

@@ -14,10 +14,6 @@
 #define SILENCE (90 * NEZHA_MSEC)        /* without a word although asked every 20 ms: it is dead */
 #define LOOK_STEP (10 * NEZHA_MSEC)      /* time in which we did not look counts this much at most */
 #define AGAIN_MOST 32                    /* chunks sent again at a time */
-#define LOST_TOKEN 1                     /* of no session, and not 0 */
-#define NOTE_BYTES (64u << 10)           /* calls of so many bytes carry a note, and every NOTE_EVERY-th */
-#define NOTE_BYTES_ALONE (1u << 20)
-#define NOTE_EVERY 8
 
 /* ---- the end of blocks ---- */
 
@@ -34,8 +30,8 @@ static void settle(struct nezha_ina *ina, uint32_t b, bool final)
 void nezha_ina_fail(struct nezha_ina *ina, const char *cause)
 {
 	if (ina->state == NEZHA_INA_JOINED) {
-		ina->engine->stats[NEZHA_RAILS_MAX].failures++;
-		nezha_info("the aggregator's session is lost: %s", cause);
+		nezha_ina_counters(ina)->failures++;
+		nezha_info("the session with aggregator %u is lost: %s", ina->index + 1, cause);
 	}
 	if (ina->state != NEZHA_INA_IDLE)
 		nezha_ina_session_end(ina);
@@ -152,13 +148,11 @@ static int post(void *rail, struct nezha_call *call, uint32_t first, uint32_t co
 
 	ina->open = 0;
 	ina->failed = false;
-	if (ina->state != NEZHA_INA_JOINED || ina->welcome.token != ina->agreed) {
-		ina->failed = true;
+	if (ina->state != NEZHA_INA_JOINED)
 		return NEZHA_ERR_UNREACHABLE;
-	}
-	if (ina->used != ina->agreed) {
+	if (ina->used != ina->welcome.token) {
 		nezha_ina_window_open(&ina->window, ina->welcome.window);
-		ina->used = ina->agreed;
+		ina->used = ina->welcome.token;
 	}
 	ina->first = first;
 	ina->count = count;
@@ -166,7 +160,6 @@ static int post(void *rail, struct nezha_call *call, uint32_t first, uint32_t co
 	ina->base = ina->window.next;
 	if (!make_room(ina, count) || !make_stage(ina, call)) {
 		nezha_ina_fail(ina, "no memory for a call");
-		ina->failed = true;
 		return NEZHA_ERR_NOMEM;
 	}
 	for (uint32_t b = 0; b < count; b++)
@@ -198,10 +191,11 @@ static void cancel(void *rail, struct nezha_call *call, uint32_t b)
 		nezha_ina_fail(ina, "a neighbour has lost it");
 }
 
-static void finish(void *rail, struct nezha_call *call)
+static bool finish(void *rail, struct nezha_call *call)
 {
 	struct nezha_ina *ina = rail;
 
+	(void)call;
 	/* A call that ends with an error leaves the session in the middle of its chunks. */
 	if (ina->open) {
 		ina->open = 0;
@@ -209,10 +203,13 @@ static void finish(void *rail, struct nezha_call *call)
 		nezha_ina_session_end(ina);
 		nezha_service_kick(ina->engine->service);
 	}
-	if (ina->last.valid && ina->last.shared && !ina->failed)
+	if (!ina->failed) {
 		ina->barren = ina->pause = 0;
-	for (int side = 0; side < 2; side++)
-		ina->took[side] = ina->failed || !call->ended[side] ? 0 : call->ended[side] - call->began;
+		nezha_debug("aggregator %u: room %.0f of %u chunks, round trip %llu us, at least %llu us", ina->index + 1,
+		            ina->window.room, ina->window.slots, (unsigned long long)(ina->window.smooth / NEZHA_USEC),
+		            (unsigned long long)(ina->window.least / NEZHA_USEC));
+	}
+	return !ina->failed;
 }
 
 void nezha_ina_ready(struct nezha_ina_socket *socket)
@@ -221,76 +218,28 @@ void nezha_ina_ready(struct nezha_ina_socket *socket)
 		move(socket->ina);
 }
 
-/* ---- agreement ---- */
-
-static uint32_t share(void *rail, const struct nezha_grid *grid)
-{
-	struct nezha_ina *ina = rail;
-	uint32_t shared;
-
-	ina->failed = false;
-	ina->last.valid = grid != NULL;
-	if (!grid)
-		return 0;
-	shared = ina->agreed ? nezha_ina_share_choose(&ina->share, grid) : 0;
-	ina->last = (struct nezha_ina_account){ true, *grid, shared };
-	nezha_ina_share_count(&ina->share, grid, shared);
-	return shared;
-}
-
-static uint32_t occupies(void *rail)
+static uint64_t token(void *rail)
 {
 	const struct nezha_ina *ina = rail;
 
-	return ina->rail >= 0 ? 1u << ina->rail : 0;
-}
-
-/* A note goes around the ring.  Where the links have no other rail than the aggregator's, it waits behind its packets:
- * then only large calls can wait that long. */
-static bool notes(void *rail, const struct nezha_grid *grid, uint32_t op)
-{
-	const struct nezha_ina *ina = rail;
-
-	return grid->bytes >= (ina->share.rails ? NOTE_BYTES : NOTE_BYTES_ALONE) || op % NOTE_EVERY == 0;
-}
-
-static void tell(void *rail, uint64_t values[NEZHA_RAIL_VALUES])
-{
-	struct nezha_ina *ina = rail;
-	uint64_t token = ina->state == NEZHA_INA_JOINED ? ina->welcome.token : 0;
-
-	ina->noted = ina->last;
-	values[0] = token;
-	values[1] = ~token;
-	values[2] = ina->took[NEZHA_SIDE_RAIL];
-	values[3] = ina->took[NEZHA_SIDE_LINKS];
-}
-
-static void learn(void *rail, const uint64_t values[NEZHA_RAIL_VALUES])
-{
-	struct nezha_ina *ina = rail;
-
-	/* The least token is the greatest: all ranks hold the same. */
-	ina->agreed = values[0] == ~values[1] ? values[0] : 0;
-	nezha_debug("the last call's %u of %u blocks took the aggregator %llu us, the others the links %llu us; room %.0f of "
-	            "%u chunks, round trip %llu us, at least %llu us", ina->noted.shared, ina->noted.grid.blocks,
-	            (unsigned long long)(values[2] / NEZHA_USEC), (unsigned long long)(values[3] / NEZHA_USEC),
-	            ina->window.room, ina->window.slots, (unsigned long long)(ina->window.smooth / NEZHA_USEC),
-	            (unsigned long long)(ina->window.least / NEZHA_USEC));
-	if (ina->noted.valid)
-		nezha_ina_share_learn(&ina->share, &ina->noted.grid, ina->noted.shared, values[2], values[3]);
+	return ina->state == NEZHA_INA_JOINED ? ina->welcome.token : 0;
 }
 
 const struct nezha_collective_ops nezha_ina_rail = {
-	.name = "ina", .post = post, .progress = progress, .cancel = cancel, .finish = finish,
-	.share = share, .notes = notes, .occupies = occupies, .tell = tell, .learn = learn,
+	.name = "ina", .token = token, .post = post, .progress = progress, .cancel = cancel, .finish = finish,
 };
 
 /* ---- making and ending ---- */
 
-static int rail_of(const struct nezha_engine *engine)
+const struct nezha_ina_address *nezha_ina_where(const struct nezha_ina *ina)
 {
-	uint32_t address = engine->config.aggregator.address.s_addr;
+	return &ina->engine->config.aggregators[ina->index];
+}
+
+static int rail_of(const struct nezha_ina *ina)
+{
+	const struct nezha_engine *engine = ina->engine;
+	uint32_t address = nezha_ina_where(ina)->address.s_addr;
 
 	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
 		const struct nezha_nic *nic = &engine->rails[r].nic;
@@ -302,53 +251,20 @@ static int rail_of(const struct nezha_engine *engine)
 	return -1;
 }
 
-/* The rails in common that are not the aggregator's, by subnet, and so the same number on all ranks. */
-static int other_rails(const struct nezha_team *team)
+/* The rails in common that are the aggregator's, by subnet, and so the same ones on all ranks. */
+static uint32_t common_rails(const struct nezha_ina *ina)
 {
-	uint32_t address = team->engine->config.aggregator.address.s_addr;
-	int count = 0;
+	const struct nezha_team *team = ina->team;
+	uint32_t address = nezha_ina_where(ina)->address.s_addr, rails = 0;
 
 	for (int c = 0; c < team->common; c++)
-		count += nezha_subnet_of(address, team->subnet[c].prefix).address != team->subnet[c].address;
-	return count;
+		if (nezha_subnet_of(address, team->subnet[c].prefix).address == team->subnet[c].address)
+			rails |= 1u << c;
+	return rails;
 }
 
-int nezha_ina_attach(struct nezha_team *team)
+static void let_go(struct nezha_ina *ina)
 {
-	struct nezha_engine *engine = team->engine;
-	struct nezha_ina *ina = LIST_FIRST(&engine->ina_spare);
-	char *scratch;
-
-	if (ina)
-		LIST_REMOVE(ina, entry);
-	else
-		ina = calloc(1, sizeof *ina);
-	scratch = malloc(NEZHA_INA_MESSAGE);
-	if (!ina || !scratch) {
-		if (ina)
-			LIST_INSERT_HEAD(&engine->ina_spare, ina, entry);
-		free(scratch);
-		return NEZHA_ERR_NOMEM;
-	}
-	memset(ina, 0, sizeof *ina);
-	ina->scratch = scratch;
-	ina->engine = engine;
-	ina->team = team;
-	ina->rail = rail_of(engine);
-	ina->control = ina->direct.end.fd = ina->group.end.fd = -1;
-	ina->direct.end.kind = ina->group.end.kind = NEZHA_END_INA;
-	nezha_ina_share_init(&ina->share, team->ranks, other_rails(team));
-	LIST_INSERT_HEAD(&engine->inas, ina, entry);
-	nezha_team_attach(team, &nezha_ina_rail, ina);
-	return NEZHA_OK;
-}
-
-void nezha_ina_detach(struct nezha_team *team)
-{
-	struct nezha_ina *ina = team->collective_rail;
-
-	nezha_ina_leave(ina);
-	LIST_REMOVE(ina, entry);
 	free(ina->left);
 	free(ina->stage);
 	free(ina->scratch);
@@ -357,7 +273,70 @@ void nezha_ina_detach(struct nezha_team *team)
 	ina->team = NULL;
 	ina->open = 0;
 	LIST_INSERT_HEAD(&ina->engine->ina_spare, ina, entry);
-	nezha_team_attach(team, NULL, NULL);
+}
+
+static struct nezha_ina *make(struct nezha_team *team, uint32_t index)
+{
+	struct nezha_engine *engine = team->engine;
+	struct nezha_ina *ina = LIST_FIRST(&engine->ina_spare);
+
+	if (ina)
+		LIST_REMOVE(ina, entry);
+	else
+		ina = malloc(sizeof *ina);
+	if (!ina)
+		return NULL;
+	memset(ina, 0, sizeof *ina);
+	ina->engine = engine;
+	ina->team = team;
+	ina->index = index;
+	ina->rail = rail_of(ina);
+	ina->control = ina->direct.end.fd = ina->group.end.fd = -1;
+	ina->direct.end.kind = ina->group.end.kind = NEZHA_END_INA;
+	ina->scratch = malloc(NEZHA_INA_MESSAGE);
+	if (ina->scratch)
+		return ina;
+	let_go(ina);
+	return NULL;
+}
+
+int nezha_ina_attach(struct nezha_team *team)
+{
+	for (uint32_t i = 0; i < team->engine->config.aggregator_count; i++) {
+		struct nezha_ina *ina = make(team, i);
+
+		if (!ina)
+			return NEZHA_ERR_NOMEM;
+		if (nezha_team_attach(team, &(struct nezha_collective){
+					.ops = &nezha_ina_rail, .rail = ina, .common = common_rails(ina),
+					.ours = ina->rail < 0 ? 0 : 1u << ina->rail }) != NEZHA_OK) {
+			let_go(ina);
+			return NEZHA_ERR_NOMEM;
+		}
+		LIST_INSERT_HEAD(&team->engine->inas, ina, entry);
+	}
+	return NEZHA_OK;
+}
+
+bool nezha_ina_attempted(const struct nezha_team *team)
+{
+	for (int i = 0; i < team->collectives; i++)
+		if (team->collective[i].ops == &nezha_ina_rail &&
+		    !((const struct nezha_ina *)team->collective[i].rail)->attempts)
+			return false;
+	return true;
+}
+
+void nezha_ina_detach(struct nezha_team *team)
+{
+	while (team->collectives && team->collective[team->collectives - 1].ops == &nezha_ina_rail) {
+		struct nezha_ina *ina = team->collective[team->collectives - 1].rail;
+
+		nezha_ina_leave(ina);
+		LIST_REMOVE(ina, entry);
+		let_go(ina);
+		nezha_team_detach(team);
+	}
 }
 
 void nezha_ina_free_spare(struct nezha_engine *engine)
@@ -381,19 +360,29 @@ void nezha_ina_abandon(struct nezha_engine *engine)
 	}
 }
 
-void nezha_ina_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out)
-{
-	const struct nezha_ina_address *where = &engine->config.aggregator;
-	char address[INET_ADDRSTRLEN];
+/* ---- counters ---- */
 
-	*out = engine->stats[NEZHA_RAILS_MAX];
-	strcpy(out->device, "ina");
-	snprintf(out->subnet, sizeof out->subnet, "%s:%u", inet_ntop(AF_INET, &where->address, address, sizeof address),
-	         where->port);
+struct nezha_rail_stats *nezha_ina_counters(const struct nezha_ina *ina)
+{
+	return &ina->engine->stats[NEZHA_RAILS_MAX + ina->index];
 }
 
-/* All ranks had a session when they were asked.  One that has lost it since takes part none the less. */
-void nezha_ina_open(struct nezha_ina *ina)
+void nezha_ina_count_sent(struct nezha_ina *ina, uint64_t bytes)
 {
-	ina->agreed = ina->state == NEZHA_INA_JOINED ? ina->welcome.token : LOST_TOKEN;
+	nezha_ina_counters(ina)->bytes_sent += bytes;
+	ina->team->last_bytes[NEZHA_RAILS_MAX + ina->index] += bytes;
+}
+
+void nezha_ina_stats(const struct nezha_engine *engine, uint32_t index, struct nezha_rail_stats *out)
+{
+	const struct nezha_ina_address *where = &engine->config.aggregators[index];
+	char address[INET_ADDRSTRLEN];
+
+	*out = engine->stats[NEZHA_RAILS_MAX + index];
+	if (engine->config.aggregator_count > 1)
+		snprintf(out->device, sizeof out->device, "ina%u", index + 1);
+	else
+		strcpy(out->device, "ina");
+	snprintf(out->subnet, sizeof out->subnet, "%s:%u", inet_ntop(AF_INET, &where->address, address, sizeof address),
+	         where->port);
 }

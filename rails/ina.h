@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The rail of an aggregator (nezha-aggd): a collective rail.  One for each team; its control session is kept by
- * the service thread, its packets are moved by whoever drives the engine.  The engine's lock is held in all
- * functions, but where said otherwise.
- *
- * Agreement: the aggregator's blocks are the same ones on all ranks because the number follows from what all ranks
- * know alike: the token that all of them hold (the mask of the opening, then the calls' notes, folded with MIN),
- * and the measured times that travel with the notes (ina_share.h).  A rank that has lost the session since then
- * takes part by handing its blocks back. */
+ * The rail of an aggregator (nezha-aggd): a collective rail.  One for each team and aggregator; its control session is
+ * kept by the service thread, its packets are moved by whoever drives the engine.  The engine's lock is held in all
+ * functions, but where said otherwise.  Its token (collective.h) is the session's. */
 #ifndef NEZHA_RAILS_INA_H
 #define NEZHA_RAILS_INA_H
 
@@ -14,7 +9,6 @@
 
 #include "rails/engine.h"
 #include "rails/ina_address.h"
-#include "rails/ina_share.h"
 #include "rails/ina_window.h"
 #include "rails/ina_wire.h"
 #include "rails/rail.h"
@@ -38,6 +32,7 @@ struct nezha_ina {
 	LIST_ENTRY(nezha_ina) entry;     /* engine->inas, or engine->ina_spare: memory that epoll may still know */
 	struct nezha_engine *engine;
 	struct nezha_team *team;         /* NULL: spare */
+	uint32_t index;                  /* of the aggregator, in the engine's configuration */
 	int rail;                        /* ours, in whose subnet the aggregator is; -1: none */
 
 	enum nezha_ina_state state;
@@ -51,10 +46,8 @@ struct nezha_ina {
 	struct nezha_ina_socket direct;  /* UDP, connected: tells when the aggregator's port is closed */
 	struct nezha_ina_socket group;   /* UDP, of the multicast group; a connected one gets nothing from there */
 
-	uint64_t agreed;                 /* the token that all ranks held at the last agreement, 0: none */
 	uint64_t used;                   /* the token that the window belongs to */
 	struct nezha_ina_window window;
-	struct nezha_ina_share share;
 
 	/* the call in progress */
 	uint32_t first, count;           /* blocks */
@@ -70,14 +63,6 @@ struct nezha_ina {
 	uint64_t looked, silent;         /* ns: last look at the time; without a word from it */
 	bool failed;                     /* blocks were returned */
 
-	/* the last call and its times, not yet agreed upon; the one that this call's note tells of */
-	struct nezha_ina_account {
-		bool valid;
-		struct nezha_grid grid;
-		uint32_t shared;
-	} last, noted;
-	uint64_t took[2];                /* ns, of the last call, by side; 0: unknown */
-
 	bool singly;                     /* the kernel cannot send runs of packets */
 	char *scratch;                   /* NEZHA_INA_MESSAGE bytes */
 };
@@ -91,24 +76,34 @@ extern const struct nezha_collective_ops nezha_ina_rail;
 /* One of the sockets has something. */
 void nezha_ina_ready(struct nezha_ina_socket *socket);
 
-/* What all teams together have sent over it. */
-void nezha_ina_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out);
+/* What all teams together have sent over aggregator `index`. */
+void nezha_ina_stats(const struct nezha_engine *engine, uint32_t index, struct nezha_rail_stats *out);
+
+/* The counters of its aggregator, of all teams and of the team's last call. */
+struct nezha_rail_stats *nezha_ina_counters(const struct nezha_ina *ina);
+void nezha_ina_count_sent(struct nezha_ina *ina, uint64_t bytes);
 
 /* In a forked child: closes the sockets. */
 void nezha_ina_abandon(struct nezha_engine *engine);
 
-/* Gives the team its rail, with the aggregator of the engine's configuration; it begins to join.  NEZHA_ERR_NOMEM. */
+/* Gives the team its rails, one for each aggregator of the engine's configuration; they begin to join.  An error
+ * (NEZHA_ERR_NOMEM): those that were made are there. */
 int nezha_ina_attach(struct nezha_team *team);
+
+/* Whether all of the team's have come to the end of their first attempt, good or bad. */
+bool nezha_ina_attempted(const struct nezha_team *team);
+
+/* Takes them all away again. */
 void nezha_ina_detach(struct nezha_team *team);
 
 /* Frees what the detached ones have left. */
 void nezha_ina_free_spare(struct nezha_engine *engine);
 
-/* All ranks were JOINED when the team opened. */
-void nezha_ina_open(struct nezha_ina *ina);
-
 /* Nothing more comes of the session: what a call still waits for goes back to the links; it is joined anew. */
 void nezha_ina_fail(struct nezha_ina *ina, const char *cause);
+
+/* Where it is. */
+const struct nezha_ina_address *nezha_ina_where(const struct nezha_ina *ina);
 
 /* ---- ina_io.c: packets ---- */
 

@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <stdint.h>
 
+#define NEZHA_INA_MAX 4            /* of one job */
+
 struct nezha_ina_address {
 	struct in_addr address;    /* network byte order */
 	uint16_t port;             /* host byte order; NEZHA_INA_PORT if none was given */

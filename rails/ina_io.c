@@ -50,7 +50,7 @@ void nezha_ina_close_sockets(struct nezha_ina *ina)
 
 int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk)
 {
-	const struct nezha_ina_address *where = &ina->engine->config.aggregator;
+	const struct nezha_ina_address *where = nezha_ina_where(ina);
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = where->address, .sin_port = htons(where->port) };
 	struct sockaddr_in from = { .sin_family = AF_INET };
 	socklen_t length = sizeof from, int_length = sizeof(int);
@@ -181,8 +181,7 @@ static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
 		return rc;
 	for (uint32_t i = 0; i < count; i++)
 		nezha_ina_window_sent(&ina->window, seq + i, now);
-	ina->engine->stats[NEZHA_RAILS_MAX].bytes_sent += bytes - count * sizeof headers[0];
-	ina->team->last_bytes[NEZHA_RAILS_MAX] += bytes - count * sizeof headers[0];
+	nezha_ina_count_sent(ina, bytes - count * sizeof headers[0]);
 	return NEZHA_OK;
 }
 
@@ -206,9 +205,8 @@ int nezha_ina_send_again(struct nezha_ina *ina, uint32_t seq, bool answer, uint6
 	rc = send_parts(ina, parts, 2, 0);
 	if (rc == NEZHA_OK) {
 		nezha_ina_window_sent(&ina->window, seq, now);
-		ina->engine->stats[NEZHA_RAILS_MAX].bytes_sent += header.length;
-		ina->engine->stats[NEZHA_RAILS_MAX].bytes_resent += header.length;
-		ina->team->last_bytes[NEZHA_RAILS_MAX] += header.length;
+		nezha_ina_count_sent(ina, header.length);
+		nezha_ina_counters(ina)->bytes_resent += header.length;
 	}
 	return rc < 0 ? rc : NEZHA_OK;
 }

@@ -28,7 +28,7 @@
 
 static struct sockaddr_in address_of(const struct nezha_ina *ina)
 {
-	const struct nezha_ina_address *where = &ina->engine->config.aggregator;
+	const struct nezha_ina_address *where = nezha_ina_where(ina);
 
 	return (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = where->address, .sin_port = htons(where->port) };
 }
@@ -36,14 +36,14 @@ static struct sockaddr_in address_of(const struct nezha_ina *ina)
 /* One line for the job, by a communicator's first rank; what comes later, and others', is for those who look. */
 static void tell(struct nezha_ina *ina, const char *what, const char *why)
 {
-	const struct nezha_ina_address *where = &ina->engine->config.aggregator;
-	bool first = ina->team->rank == 0 && !ina->engine->aggregator_told;
+	const struct nezha_ina_address *where = nezha_ina_where(ina);
+	bool first = ina->team->rank == 0 && !ina->engine->aggregator_told[ina->index];
 	char address[INET_ADDRSTRLEN];
 
 	nezha_log(first ? NEZHA_LOG_WARN : NEZHA_LOG_INFO, "the aggregator ina:%s:%u %s: %s; the other rails do its work",
 	          inet_ntop(AF_INET, &where->address, address, sizeof address), where->port, what, why);
 	if (first)
-		ina->engine->aggregator_told = true;
+		ina->engine->aggregator_told[ina->index] = true;
 }
 
 void nezha_ina_leave(struct nezha_ina *ina)
@@ -181,9 +181,9 @@ static void settled(struct nezha_ina *ina, bool grouped)
 	if (ina->barren++ < BARREN_MOST)
 		ina->pause = 0;
 	if (ina->attempts)
-		ina->engine->stats[NEZHA_RAILS_MAX].returns++;
+		nezha_ina_counters(ina)->returns++;
 	ina->attempts++;
-	nezha_info("the aggregator has all %d ranks: %u slots of %u bytes, results %s", ina->team->ranks,
+	nezha_info("aggregator %u has all %d ranks: %u slots of %u bytes, results %s", ina->index + 1, ina->team->ranks,
 	           ina->welcome.window, ina->welcome.chunk, grouped ? "by multicast" : "to each rank");
 	nezha_engine_wake(ina->engine);
 }
@@ -211,7 +211,7 @@ static void serve(struct nezha_ina *ina, const struct nezha_ina_record *record)
 		nezha_ina_fail(ina, record->text);
 		nezha_engine_wake(ina->engine);
 	} else if (record->kind == NEZHA_INA_OVER) {
-		nezha_info("the aggregator begins anew: %s", record->text);
+		nezha_info("aggregator %u begins anew: %s", ina->index + 1, record->text);
 		nezha_ina_session_end(ina);
 	} else {
 		give_up(ina, "makes no sense", "a record out of turn");

@@ -239,7 +239,7 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 	}
 	state = &call->state[record->block];
 	if (record->kind == NEZHA_WIRE_PARTIAL && *state & NEZHA_BLOCK_ON_RAIL)
-		team->collective->cancel(team->collective_rail, call, record->block);
+		nezha_collective_cancel(team, record->block);
 	/* The rail may hand back others, too, which are asked for on this connection: that may have shown it to be dead. */
 	if (!inpath->up)
 		return NEZHA_ERR_CLOSED;
@@ -247,7 +247,7 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 		return NEZHA_OK;
 	if (record->kind == NEZHA_WIRE_FINAL) {
 		if (*state & NEZHA_BLOCK_ON_RAIL)
-			team->collective->cancel(team->collective_rail, call, record->block);
+			nezha_collective_cancel(team, record->block);
 		if (!inpath->up)
 			return NEZHA_ERR_CLOSED;
 		if (*state & NEZHA_BLOCK_FINAL)
@@ -316,7 +316,7 @@ static int fold_early(struct nezha_team *team, struct nezha_eager *eager)
 		return NEZHA_ERR_PROTOCOL;
 	}
 	if (call->state[eager->block] & NEZHA_BLOCK_ON_RAIL)
-		team->collective->cancel(team->collective_rail, call, eager->block);
+		nezha_collective_cancel(team, eager->block);
 	folded = &call->folded[eager->block];
 	if (!(call->state[eager->block] & (NEZHA_BLOCK_FOLDED | NEZHA_BLOCK_FINAL | NEZHA_BLOCK_LANDING))) {
 		nezha_call_fold(call, eager->block, *folded, eager->data + *folded, eager->length - *folded);

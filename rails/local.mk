@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # the engine
 libnezha_core_la_SOURCES += \
-	rails/allreduce.c rails/call.c rails/call.h rails/clock.h rails/contact.c rails/contact.h rails/deal.c rails/deal.h \
+	rails/allreduce.c rails/call.c rails/call.h rails/clock.h rails/collective.c rails/collective.h rails/contact.c rails/contact.h rails/deal.c rails/deal.h \
 	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h \
 	rails/fingerprint.c rails/fingerprint.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/landing.c rails/landing.h rails/link.c rails/link.h \
 	rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/service.c rails/service.h \
-	rails/share.c rails/share.h rails/tcp.c \
+	rails/share.c rails/share.h rails/split.c rails/split.h rails/tcp.c \
 	rails/team.c rails/team.h rails/traffic.c rails/wire.c rails/wire.h
 
 # several ranks on a node
@@ -21,7 +21,7 @@ libnezha_core_la_SOURCES += \
 # the rail that uses it
 libnezha_core_la_SOURCES += \
 	rails/ina.c rails/ina.h rails/ina_io.c rails/ina_session.c \
-	rails/ina_share.c rails/ina_share.h rails/ina_window.c rails/ina_window.h
+	rails/ina_window.c rails/ina_window.h
 
 # nezha-aggd; what it does is a library of its own, so that tests can run it in a thread
 noinst_LTLIBRARIES += libnezha_aggd.la

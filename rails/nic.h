@@ -55,8 +55,8 @@ struct nezha_rail_nic {
 int nezha_nic_select(const char *spec, const struct nezha_nic *nics, size_t count,
                      struct nezha_rail_nic *rails, size_t *rail_count, char **notes, char **error);
 
-/* Whether the spec names an aggregator, and which.  A spec with an error names none. */
-bool nezha_nic_aggregator(const char *spec, struct nezha_ina_address *out);
+/* How many aggregators the spec names, and which, in its order.  A spec with an error names none. */
+uint32_t nezha_nic_aggregators(const char *spec, struct nezha_ina_address out[NEZHA_INA_MAX]);
 
 /* Only the syntax of a spec; for checks where the devices are another host's.  Errors as above. */
 int nezha_nic_spec_check(const char *spec, char **error);

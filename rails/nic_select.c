@@ -203,6 +203,15 @@ static int select_named(struct selection *selection, const struct nezha_rail_ent
 	return NEZHA_OK;
 }
 
+/* Aggregators alone are beside the rails that are found. */
+static bool names_rails(const struct nezha_rail_entry *entries, size_t count)
+{
+	for (size_t e = 0; e < count; e++)
+		if (!entries[e].aggregator.port)
+			return true;
+	return false;
+}
+
 int nezha_nic_select(const char *spec, const struct nezha_nic *nics, size_t count,
                      struct nezha_rail_nic *rails, size_t *rail_count, char **notes, char **error)
 {
@@ -217,7 +226,7 @@ int nezha_nic_select(const char *spec, const struct nezha_nic *nics, size_t coun
 	selection.notes = open_memstream(&text, &len);
 	if (!selection.notes)
 		return NEZHA_ERR_NOMEM;
-	if (entry_count > 1 || (entry_count && !entries[0].aggregator.port))
+	if (names_rails(entries, entry_count))
 		status = select_named(&selection, entries, entry_count, error);
 	else
 		select_auto(&selection);

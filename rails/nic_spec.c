@@ -12,8 +12,7 @@
 #include "tuning/text.h"
 
 #define ALLOWED \
-	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and one ina:ADDRESS[:PORT]"
-#define BEFORE_INA "auto,ina:"
+	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and up to 4 ina:ADDRESS[:PORT]"
 #define ENTRY_MAX 64           /* bytes of an entry; the longest right one is tcp:255.255.255.255/31 */
 
 /* The only place that makes messages about the spec.  Always fails. */
@@ -140,7 +139,7 @@ static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **e
 	if (!*entry)
 		return refuse(error, "NEZHA_RAILS: an entry is empty; " ALLOWED);
 	if (strcmp(entry, "auto") == 0)
-		return refuse(error, "NEZHA_RAILS: \"auto\" stands alone, but for an ina:ADDRESS; " ALLOWED);
+		return refuse(error, "NEZHA_RAILS: \"auto\" stands alone, but for ina:ADDRESS; " ALLOWED);
 	if (is_later_kind(entry, kind))
 		return refuse(error,
 		              "NEZHA_RAILS: \"%s\": rails of the kind %.*s are not built into this "
@@ -161,12 +160,34 @@ static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **e
 	                            parse_device(entry, colon + 1, out, error);
 }
 
-static bool has_aggregator(const struct nezha_rail_entry *entries, size_t count)
+/* Entry n, if it is an aggregator: another one than those before it, and not one too many. */
+static int check_aggregator(const char *entry, const struct nezha_rail_entry *entries, size_t n, char **error)
 {
-	for (size_t i = 0; i < count; i++)
-		if (entries[i].aggregator.port)
+	const struct nezha_ina_address *last = &entries[n].aggregator;
+	int count = 0;
+
+	for (size_t i = 0; last->port && i < n; i++) {
+		const struct nezha_ina_address *other = &entries[i].aggregator;
+
+		if (other->port == last->port && other->address.s_addr == last->address.s_addr)
+			return refuse(error, "NEZHA_RAILS: \"%s\" names an aggregator a second time; " ALLOWED, entry);
+		count += other->port != 0;
+	}
+	if (count == NEZHA_INA_MAX)
+		return refuse(error, "NEZHA_RAILS: \"%s\" is one aggregator too many; " ALLOWED, entry);
+	return NEZHA_OK;
+}
+
+/* Whether all entries are aggregators. */
+static bool only_aggregators(const char *spec)
+{
+	for (;; spec++) {
+		if (strncmp(spec, "ina:", 4) != 0)
+			return false;
+		spec += strcspn(spec, ",");
+		if (!*spec)
 			return true;
-	return false;
+	}
 }
 
 int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, size_t *count, char **error)
@@ -178,11 +199,8 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 		*count = 0;
 		return NEZHA_OK;
 	}
-	if (strncmp(spec, BEFORE_INA, strlen(BEFORE_INA)) == 0) {
-		spec += strlen("auto,");
-		if (strchr(spec, ','))
-			return parse_entry("auto", &entries[0], error);
-	}
+	if (strncmp(spec, "auto,", 5) == 0 && only_aggregators(spec + 5))
+		spec += 5;
 	for (;; spec++) {
 		size_t len = strcspn(spec, ",");
 		int status;
@@ -195,10 +213,10 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 		memcpy(entry, spec, len);
 		entry[len] = '\0';
 		status = parse_entry(entry, &entries[n], error);
+		if (status == NEZHA_OK)
+			status = check_aggregator(entry, entries, n, error);
 		if (status != NEZHA_OK)
 			return status;
-		if (entries[n].aggregator.port && has_aggregator(entries, n))
-			return refuse(error, "NEZHA_RAILS: \"%s\" is a second aggregator; " ALLOWED, entry);
 		n++;
 		spec += len;
 		if (!*spec)
@@ -208,22 +226,21 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 	return NEZHA_OK;
 }
 
-bool nezha_nic_aggregator(const char *spec, struct nezha_ina_address *out)
+uint32_t nezha_nic_aggregators(const char *spec, struct nezha_ina_address out[NEZHA_INA_MAX])
 {
 	struct nezha_rail_entry entries[NEZHA_RAIL_ENTRIES_MAX];
+	uint32_t found = 0;
 	size_t count;
 	char *error = NULL;
 
 	if (nezha_rail_spec_parse(spec, entries, &count, &error) != NEZHA_OK) {
 		free(error);
-		return false;
+		return 0;
 	}
 	for (size_t i = 0; i < count; i++)
-		if (entries[i].aggregator.port) {
-			*out = entries[i].aggregator;
-			return true;
-		}
-	return false;
+		if (entries[i].aggregator.port)
+			out[found++] = entries[i].aggregator;
+	return found;
 }
 
 int nezha_nic_spec_check(const char *spec, char **error)

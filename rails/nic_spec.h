@@ -20,8 +20,8 @@ struct nezha_rail_entry {
 	uint8_t prefix;            /* 1..31 */
 };
 
-/* Parses `spec` into `entries` (room for NEZHA_RAIL_ENTRIES_MAX); none but an aggregator, at most one, for "auto" (which may
- * be left out before an aggregator).
+/* Parses `spec` into `entries` (room for NEZHA_RAIL_ENTRIES_MAX); none but aggregators, at most NEZHA_INA_MAX, for "auto"
+ * (which may be left out before aggregators).
  * NEZHA_ERR_INVALID with one line in *error (malloc'd, the caller frees) that names the entry and what is
  * allowed, or NEZHA_ERR_NOMEM. */
 int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, size_t *count, char **error);

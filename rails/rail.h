@@ -17,7 +17,6 @@
 struct nezha_path;
 struct nezha_inpath;
 struct nezha_call;
-struct nezha_grid;
 struct nezha_path_sample;
 struct nezha_wire;
 
@@ -51,26 +50,19 @@ struct nezha_rail_ops {
 
 extern const struct nezha_rail_ops nezha_tcp_rail;
 
-#define NEZHA_RAIL_VALUES 4
+#define NEZHA_COLLECTIVES_MAX 4     /* of a team */
+
+/* Values that the collective rails add to a call's note: the time of the links, and of each rail its token, that token's
+ * complement and its time (collective.h). */
+#define NEZHA_RAIL_VALUES (1 + 3 * NEZHA_COLLECTIVES_MAX)
 
 /* A collective rail as a team uses it. `rail` is its own state for the team. */
 struct nezha_collective_ops {
 	const char *name;
 
-	/* How many blocks of the next call the rail takes, from the first on; a function of what all ranks know alike.
-	 * Called once for each call; without a grid if the call is restricted to other rails: none then.  NULL:
-	 * nezha_way.shared says (and the next four are not used). */
-	uint32_t (*share)(void *rail, const struct nezha_grid *grid);
-
-	/* Whether the next call shall carry values of the rail; the same on all ranks. */
-	bool (*notes)(void *rail, const struct nezha_grid *grid, uint32_t op);
-
-	/* What this rank has to say, before `share`; what all have said after the call: the least of each value. */
-	void (*tell)(void *rail, uint64_t values[NEZHA_RAIL_VALUES]);
-	void (*learn)(void *rail, const uint64_t values[NEZHA_RAIL_VALUES]);
-
-	/* Bit r: it uses our rail r, which the links shall leave to it while it has blocks. */
-	uint32_t (*occupies)(void *rail);
+	/* What this rank holds that it needs the other ranks for, such as a session that all of them have; 0: nothing.  Only
+	 * while all hold the same it is given blocks.  NULL, of a team's only rail: it is given those of nezha_way.shared. */
+	uint64_t (*token)(void *rail);
 
 	/* Takes blocks [first, first + count) of the call.  For every one of them it will say, from progress or
 	 * cancel, either nezha_call_final (the result lies in the receive buffer) or nezha_call_return.  The receive buffer
@@ -83,8 +75,9 @@ struct nezha_collective_ops {
 	/* Block `block` is needed now: says final or return for it before it returns, and never touches its memory again. */
 	void (*cancel)(void *rail, struct nezha_call *call, uint32_t block);
 
-	/* The call is over on this rank; no block is outstanding. */
-	void (*finish)(void *rail, struct nezha_call *call);
+	/* The call that it was given blocks of is over on this rank; unless the call has failed, no block is outstanding.
+	 * Whether all of them became final by itself. */
+	bool (*finish)(void *rail, struct nezha_call *call);
 };
 
 #endif

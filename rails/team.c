@@ -15,7 +15,7 @@
 #include "tuning/status.h"
 
 #define LINK_OK (1u << 31)               /* in rails_ok: the link works, by whatever rail */
-#define INA_OK (1u << 30)                /* ... the aggregator has all ranks */
+#define COLLECTIVE_OK 16                 /* ... from this bit on: the collective rails are there */
 #define INA_WAIT (2 * NEZHA_SEC)
 #define OTHER_RAILS_WAIT NEZHA_SEC       /* with one rail connected, the others get this long */
 #define PROBE_WAIT (500 * NEZHA_MSEC)
@@ -90,7 +90,7 @@ static int check_cards(const struct nezha_card *cards, int nranks)
 	return NEZHA_OK;
 }
 
-static int attach_ina(struct nezha_team *team)
+static int attach_inas(struct nezha_team *team)
 {
 	int rc;
 
@@ -100,19 +100,15 @@ static int attach_ina(struct nezha_team *team)
 	return rc;
 }
 
-/* Waits for the first attempt to reach the aggregator; whether it was a success. */
-static bool wait_for_ina(struct nezha_team *team, uint64_t until)
+/* Waits for the first attempts to reach the aggregators. */
+static void wait_for_inas(struct nezha_team *team, uint64_t until)
 {
-	struct nezha_ina *ina = team->collective_rail;
 	uint64_t progressed = nezha_now(), limit = progressed + INA_WAIT;
 
-	if (team->collective != &nezha_ina_rail)
-		return false;
-	while (!ina->attempts && nezha_now() < (until < limit ? until : limit)) {
+	while (!nezha_ina_attempted(team) && nezha_now() < (until < limit ? until : limit)) {
 		nezha_engine_wait(team->engine);
 		nezha_engine_progress_mpi(team->engine, &progressed);
 	}
-	return ina->state == NEZHA_INA_JOINED;
 }
 
 int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *cards, int nranks, int rank,
@@ -145,7 +141,7 @@ int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *card
 		free(team);
 		return NEZHA_ERR_NOMEM;
 	}
-	if (engine->config.aggregator.port && attach_ina(team) != NEZHA_OK) {
+	if (attach_inas(team) != NEZHA_OK) {
 		nezha_team_destroy(team);
 		return NEZHA_ERR_NOMEM;
 	}
@@ -225,8 +221,10 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 			mask |= 1u << c;
 	if (mask)
 		probe(team);
-	if (mask && wait_for_ina(team, until))
-		mask |= INA_OK;
+	if (mask) {
+		wait_for_inas(team, until);
+		mask |= nezha_collective_present(team) << COLLECTIVE_OK;
+	}
 	link->opened = true;
 	pthread_mutex_unlock(&engine->lock);
 	*rails_ok = mask;
@@ -237,15 +235,8 @@ void nezha_team_activate(struct nezha_team *team, uint32_t rails)
 {
 	nezha_debug("team %llx: rails %x", (unsigned long long)team->id, rails);
 	pthread_mutex_lock(&team->engine->lock);
-	if (rails & INA_OK && team->collective == &nezha_ina_rail)
-		nezha_ina_open(team->collective_rail);
+	nezha_collective_open(team, rails >> COLLECTIVE_OK & ((1u << NEZHA_COLLECTIVES_MAX) - 1));
 	pthread_mutex_unlock(&team->engine->lock);
-}
-
-void nezha_team_attach(struct nezha_team *team, const struct nezha_collective_ops *ops, void *rail)
-{
-	team->collective = ops;
-	team->collective_rail = rail;
 }
 
 /* ---- closing ---- */
@@ -255,8 +246,7 @@ void nezha_team_destroy(struct nezha_team *team)
 	if (!team)
 		return;
 	pthread_mutex_lock(&team->engine->lock);
-	if (team->collective == &nezha_ina_rail)
-		nezha_ina_detach(team);
+	nezha_ina_detach(team);
 	nezha_inlink_forget(team, true);
 	LIST_REMOVE(team, entry);
 	LIST_REMOVE(team, same);
@@ -269,5 +259,5 @@ uint64_t nezha_team_last_bytes(const struct nezha_team *team, size_t rail)
 {
 	if (rail >= team->engine->card.rail_count)
 		rail += NEZHA_RAILS_MAX - team->engine->card.rail_count;
-	return rail <= NEZHA_RAILS_MAX ? team->last_bytes[rail] : 0;
+	return rail < NEZHA_STATS_MAX ? team->last_bytes[rail] : 0;
 }

@@ -58,7 +58,8 @@ struct nezha_engine_config {
 	const struct nezha_rail_nic *rails;  /* copied */
 	size_t rail_count;                   /* 0..NEZHA_RAILS_MAX; 0 is allowed: every team then lacks rails */
 	enum nezha_policy_kind policy;
-	struct nezha_ina_address aggregator; /* that all teams use beside the links; port 0: none */
+	struct nezha_ina_address aggregators[NEZHA_INA_MAX];  /* that all teams use beside the links */
+	uint32_t aggregator_count;           /* 0..NEZHA_INA_MAX */
 	nezha_progress_fn *progress;         /* may be NULL */
 	void *progress_context;
 };
@@ -105,7 +106,7 @@ struct nezha_way {
 	uint32_t block;    /* bytes, as of grid.h */
 	uint32_t rails;    /* the common rails that it is restricted to, bit c for rail c; 0: it may use all that the
 	                    * links have.  A link that has lost all of these uses what else it has. */
-	uint32_t shared;   /* so many blocks from the first on are the collective rail's */
+	uint32_t shared;   /* so many blocks from the first on are the collective rail's, if that one has no token */
 	uint64_t *note;    /* NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which
 	                    * becomes the least of all ranks; NULL: none */
 	int (*work)(void *context, uint64_t final);  /* other work of the waiting thread, done a little at a time (some
@@ -120,17 +121,18 @@ struct nezha_way {
 int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
                     enum nezha_type type, enum nezha_op op, const struct nezha_way *way);
 
-#define NEZHA_STATS_MAX (NEZHA_RAILS_MAX + 1)
+#define NEZHA_STATS_MAX (NEZHA_RAILS_MAX + NEZHA_INA_MAX)
 
 /* Counters of one rail as this process sees it, since the engine's creation. */
 struct nezha_rail_stats {
 	char device[IF_NAMESIZE];
-	char subnet[24];                     /* "10.77.0.0/24"; of the device "ina": "10.77.0.254:4790" */
+	char subnet[24];                     /* "10.77.0.0/24"; of an aggregator's device, "ina" or, if there are several, "ina1" and so
+	                              * on: "10.77.0.254:4790" */
 	uint64_t bytes_sent;                 /* payload of blocks handed to it */
 	uint64_t bytes_resent;               /* of these: again, after a failure */
 	uint64_t failures, returns;          /* paths lost and regained */
 };
-/* The engine's rails in their order, then the aggregator if it has one: NEZHA_STATS_MAX at most. */
+/* The engine's rails in their order, then its aggregators in theirs: NEZHA_STATS_MAX at most. */
 size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max);
 
 /* Bytes that the rails' interfaces have sent so far, whoever's: modulo 2^32, so only differences count.  0 if the kernel does

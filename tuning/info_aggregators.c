@@ -45,14 +45,14 @@ static void show(const struct nezha_ina_address *at, json_t *list)
 
 void nezha_info_aggregators(const char *spec, json_t *json)
 {
-	struct nezha_ina_address aggregator;
+	struct nezha_ina_address aggregators[NEZHA_INA_MAX];
 	json_t *list = json ? json_array() : NULL;
-	bool any = nezha_nic_aggregator(spec, &aggregator);
+	uint32_t count = nezha_nic_aggregators(spec, aggregators);
 
-	if (any && !json)
+	if (count && !json)
 		printf("Aggregators of NEZHA_RAILS, asked from this host\n");
-	if (any)
-		show(&aggregator, list);
+	for (uint32_t i = 0; i < count; i++)
+		show(&aggregators[i], list);
 	if (json)
 		json_object_set_new(json, "aggregators", list);
 }

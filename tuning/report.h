@@ -14,7 +14,7 @@
 
 #include "tuning/plan.h"
 
-#define NEZHA_REPORT_RAILS 9
+#define NEZHA_REPORT_RAILS 12
 
 struct nezha_report;
 struct nezha_report_comm;

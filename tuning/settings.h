@@ -21,7 +21,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	X(enable,       ENABLE,       bool,    "1",    "0 or 1", \
 	  "0 hands every call to the MPI library") \
 	X(rails,        RAILS,        text,    "auto", \
-	  "auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and one ina:ADDRESS[:PORT]", \
+	  "auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and up to 4 ina:ADDRESS[:PORT]", \
 	  "which networks are rails") \
 	X(table,        TABLE,        text,    "",     "the path of a tuning table", \
 	  "the tuning table that rank 0 reads; built-in rules without it") \

@@ -12,7 +12,7 @@
 
 /* What the ranks have contributed to one call; two calls at a time can be under way. */
 struct board {
-	unsigned call;                       /* number of the call, from 1 */
+	unsigned call;                       /* number of the call in the team */
 	int posted;                          /* ranks that have contributed */
 	char *input[WORLD_MOST];             /* copies of the whole vectors */
 };
@@ -61,11 +61,11 @@ void mock_rail_end(struct mock_rail *rail)
 
 static struct board *board_of(struct mock_rail *rail)
 {
-	struct board *board = &rail->hub->boards[rail->calls % 2];
+	struct board *board = &rail->hub->boards[rail->op % 2];
 
-	if (board->call != rail->calls) {
+	if (board->call != rail->op) {
 		clear(board);
-		board->call = rail->calls;
+		board->call = rail->op;
 	}
 	return board;
 }
@@ -77,6 +77,7 @@ static int post(void *state, struct nezha_call *call, uint32_t first, uint32_t c
 	struct board *board;
 
 	rail->calls++;
+	rail->op = call->op;
 	rail->count = 0;
 	if (hub->fault == MOCK_REFUSES || (hub->fault == MOCK_REFUSES_ONE && rail->rank == 1))
 		return NEZHA_ERR_UNSUPPORTED;
@@ -121,6 +122,7 @@ static bool gives_back(const struct mock_rail *rail, uint32_t b)
 static void settle(struct mock_rail *rail, struct nezha_call *call, uint32_t b, bool final)
 {
 	rail->open[b - rail->first] = false;
+	rail->finals += final;
 	if (final)
 		nezha_call_final(call, b);
 	else
@@ -159,13 +161,26 @@ static void cancel(void *state, struct nezha_call *call, uint32_t b)
 		settle(rail, call, b, false);
 }
 
-static void finish(void *state, struct nezha_call *call)
+static bool finish(void *state, struct nezha_call *call)
 {
 	struct mock_rail *rail = state;
 
 	(void)call;
 	rail->count = 0;
+	return rail->hub->fault == MOCK_GOOD;
 }
+
+/* All ranks ask equally often. */
+static uint64_t token(void *state)
+{
+	struct mock_rail *rail = state;
+
+	return rail->hub->fault == MOCK_LEAVES && rail->rank == 1 && rail->asked++ / 8 % 2 ? 0 : 4711;
+}
+
+const struct nezha_collective_ops mock_token_ops = {
+	.name = "mock", .token = token, .post = post, .progress = progress, .cancel = cancel, .finish = finish,
+};
 
 const struct nezha_collective_ops mock_rail_ops = {
 	.name = "mock", .post = post, .progress = progress, .cancel = cancel, .finish = finish,

@@ -15,6 +15,7 @@ enum mock_fault {
 	MOCK_RETURNS_ALL,     /* every block comes back, on every rank */
 	MOCK_RETURNS_SOME,    /* blocks come back on some ranks while others have the final */
 	MOCK_SILENT,          /* one rank's progress never finishes anything: only cancel does */
+	MOCK_LEAVES,          /* of those with a token: rank 1 has none in every other four calls */
 	MOCK_FAULTS
 };
 
@@ -25,6 +26,9 @@ struct mock_rail {
 	struct mock_hub *hub;
 	int rank;
 	unsigned calls;       /* calls begun on this rank */
+	unsigned op;          /* the team's number of the last one */
+	unsigned asked;       /* how often its token was */
+	uint32_t finals;      /* blocks that it has finished */
 	uint32_t first, count;
 	bool *open;           /* per block of the call: neither final nor returned yet */
 };
@@ -34,6 +38,6 @@ void mock_hub_destroy(struct mock_hub *hub);
 void mock_rail_init(struct mock_rail *rail, struct mock_hub *hub, int rank);
 void mock_rail_end(struct mock_rail *rail);
 
-extern const struct nezha_collective_ops mock_rail_ops;
+extern const struct nezha_collective_ops mock_rail_ops, mock_token_ops;  /* the latter: the team says which blocks */
 
 #endif

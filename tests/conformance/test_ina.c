@@ -25,11 +25,13 @@
 
 extern char **environ;
 
-/* The daemon, in rail 0's subnet. */
+/* The daemons, in the rails' subnets: the first one in rail 0's and so on. */
+#define DAEMONS NEZHA_INA_MAX
+
 static const char *program;
-static struct nezha_ina_address where;
-static char listens[32];
-static pid_t daemon_pid;
+static struct nezha_ina_address where[DAEMONS];
+static char listens[DAEMONS][32];
+static pid_t daemons[DAEMONS];
 
 static void pause_ms(long ms)
 {
@@ -38,29 +40,45 @@ static void pause_ms(long ms)
 	nanosleep(&pause, NULL);
 }
 
+static void start_one(int i, const char *memory)
+{
+	char *argv[] = { (char *)program, "--listen", listens[i], "--memory", (char *)memory, NULL };
+
+	if (posix_spawn(&daemons[i], program, NULL, NULL, argv, environ))
+		abort();
+}
+
+static void end_one(int i, int signal)
+{
+	kill(daemons[i], signal);
+	kill(daemons[i], SIGCONT);
+	waitpid(daemons[i], NULL, 0);
+}
+
 static void start(const char *memory)
 {
-	char *argv[] = { (char *)program, "--listen", listens, "--memory", (char *)memory, NULL };
-
-	if (posix_spawn(&daemon_pid, program, NULL, NULL, argv, environ))
-		abort();
+	start_one(0, memory);
 	pause_ms(100);
 }
 
 static void end(int signal)
 {
-	kill(daemon_pid, signal);
-	kill(daemon_pid, SIGCONT);
-	waitpid(daemon_pid, NULL, 0);
+	end_one(0, signal);
 }
 
-/* Bytes that the member has sent to the aggregator. */
-static uint64_t sent(const struct member *member)
+/* Bytes that the member has sent to the i-th aggregator. */
+static uint64_t sent_to(const struct member *member, int i)
 {
 	struct nezha_rail_stats stats[NEZHA_STATS_MAX];
 	size_t count = nezha_engine_rail_stats(member->engine, stats, NEZHA_STATS_MAX);
+	size_t at = (size_t)(member->world->rails + i);
 
-	return count && !strcmp(stats[count - 1].device, "ina") ? stats[count - 1].bytes_sent : 0;
+	return at < count && !strncmp(stats[at].device, "ina", 3) ? stats[at].bytes_sent : 0;
+}
+
+static uint64_t sent(const struct member *member)
+{
+	return sent_to(member, 0);
 }
 
 static void call(struct member *member, enum nezha_type type, enum nezha_op op, uint64_t count, uint32_t block,
@@ -94,7 +112,7 @@ static void all_counts(struct member *member, void *argument)
 
 static int run(int ranks, int rails, void (*body)(struct member *member, void *argument), void *argument)
 {
-	return world_run_with(ranks, rails, NEZHA_POLICY_ECF, &where, body, argument);
+	return world_run_with(ranks, rails, NEZHA_POLICY_ECF, where, 1, body, argument);
 }
 
 static void test_types(void **state)
@@ -155,15 +173,15 @@ static void *kill_again_and_again(void *argument)
 			end(SIGKILL);
 			break;
 		case 1:
-			kill(daemon_pid, SIGSTOP);
+			kill(daemons[0], SIGSTOP);
 			pause_ms(rand_r(&seed) % 400);
-			kill(daemon_pid, SIGCONT);
+			kill(daemons[0], SIGCONT);
 			continue;
 		case 2:
 			end(SIGINT);
 			break;
 		default:
-			kill(daemon_pid, SIGTERM);
+			kill(daemons[0], SIGTERM);
 			pause_ms(20);
 			end(SIGTERM);
 		}
@@ -262,6 +280,105 @@ static void test_late(void **state)
 	end(SIGTERM);
 }
 
+/* ---- several of them ---- */
+
+static int run_several(int ranks, int rails, int count, void (*body)(struct member *member, void *argument), void *argument)
+{
+	return world_run_with(ranks, rails, NEZHA_POLICY_ECF, where, (uint32_t)count, body, argument);
+}
+
+static void start_several(int count)
+{
+	for (int i = 0; i < count; i++)
+		start_one(i, "64M");
+	pause_ms(100);
+}
+
+static void end_several(int count)
+{
+	for (int i = 0; i < count; i++)
+		end_one(i, SIGTERM);
+}
+
+/* One call of all types and all counts, and each has done something. */
+static void all_by_several(struct member *member, void *argument)
+{
+	const int *count = argument;
+
+	all_types(member, NULL);
+	all_counts(member, NULL);
+	for (int i = 0; i < *count; i++)
+		EXPECT(member, sent_to(member, i) > 0);
+}
+
+static void test_several(void **state)
+{
+	(void)state;
+	for (int count = 2; count <= DAEMONS; count++) {
+		start_several(count);
+		assert_int_equal(run_several(3, count == 3 ? 2 : count, count, all_by_several, &count), 0);
+		end_several(count);
+	}
+}
+
+/* The second of two is gone for a while: the first one goes on all the time, the second one is used again. */
+static void one_of_two_lost(struct member *member, void *argument)
+{
+	uint64_t first, second;
+
+	(void)argument;
+	for (int i = 0; i < 4; i++)
+		call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, i % 2);
+	EXPECT(member, sent_to(member, 0) > 0 && sent_to(member, 1) > 0);
+	world_barrier(member);
+	if (member->rank == 0)
+		end_one(1, SIGKILL);
+	world_barrier(member);
+	call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, true);
+	first = sent_to(member, 0);
+	second = sent_to(member, 1);
+	for (int i = 0; i < 4; i++)
+		call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, i % 2);
+	EXPECT(member, sent_to(member, 0) > first);
+	EXPECT(member, sent_to(member, 1) == second);
+	EXPECT(member, member->engine->stats[NEZHA_RAILS_MAX].failures == 0);
+	world_barrier(member);
+	if (member->rank == 0)
+		start_one(1, "64M");
+	world_barrier(member);
+	for (int i = 0; i < 300; i++) {
+		call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, i % 2);
+		pause_ms(5);
+	}
+	EXPECT(member, sent_to(member, 1) > second);
+}
+
+static void test_one_of_two(void **state)
+{
+	(void)state;
+	start_several(2);
+	assert_int_equal(run_several(3, 2, 2, one_of_two_lost, NULL), 0);
+	end_several(2);
+}
+
+/* The first one is harassed as above; the second one has nothing to do with it. */
+static void kills_of_one(struct member *member, void *argument)
+{
+	calls_under_kills(member, argument);
+	EXPECT(member, sent_to(member, 1) > 0);
+	EXPECT(member, member->engine->stats[NEZHA_RAILS_MAX + 1].failures == 0);
+}
+
+static void test_kills_of_one(void **state)
+{
+	struct killer killer = { .memory = "64M" };
+
+	(void)state;
+	start_several(2);
+	assert_int_equal(run_several(3, 2, 2, kills_of_one, &killer), 0);
+	end_several(2);
+}
+
 /* ---- without it ---- */
 
 static void all_by_links(struct member *member, void *argument)
@@ -321,6 +438,9 @@ int main(void)
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_return),
 		cmocka_unit_test(test_kills),
+		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_one_of_two),
+		cmocka_unit_test(test_kills_of_one),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_refusal),
 		cmocka_unit_test(test_budget),
@@ -330,14 +450,17 @@ int main(void)
 
 	snprintf(path, sizeof path, "%s/nezha-aggd", build ? build : ".");
 	program = path;
-	if (sodium_init() < 0 || inet_pton(AF_INET, "127.77.0.254", &where.address) != 1)
+	if (sodium_init() < 0)
 		return 1;
 	if (access(path, X_OK)) {
 		printf("skipped: there is no %s (abs_top_builddir)\n", path);
 		return 77;
 	}
-	where.port = (uint16_t)(20000 + getpid() % 20000);
-	snprintf(listens, sizeof listens, "127.77.0.254:%u", where.port);
+	for (int i = 0; i < DAEMONS; i++) {
+		where[i] = (struct nezha_ina_address){ { htonl(0x7f4d00feu + ((uint32_t)i << 8)) },
+		                                       (uint16_t)(20000 + getpid() % 20000) };
+		snprintf(listens[i], sizeof listens[i], "127.77.%d.254:%u", i, where[i].port);
+	}
 	nezha_log_open(level ? NEZHA_LOG_INFO : NEZHA_LOG_ERROR, NULL, -1);
 	return cmocka_run_group_tests_name("ina", tests, NULL, NULL);
 }

@@ -32,9 +32,10 @@ static int open_member(struct member *member)
 	struct nezha_engine_config config = {
 		.process = member->rank, .key = key, .rails = rails,
 		.rail_count = (size_t)member->world->rails, .policy = member->world->policy,
-		.aggregator = member->world->aggregator,
+		.aggregator_count = member->world->aggregator_count,
 	};
 
+	memcpy(config.aggregators, member->world->aggregators, sizeof config.aggregators);
 	make_rails(rails, member->world->rails, member->rank);
 	if (nezha_engine_create(&config, &member->engine) != NEZHA_OK)
 		return 1;
@@ -82,11 +83,11 @@ static void *run_member(void *argument)
 int world_run(int ranks, int rails, enum nezha_policy_kind policy,
               void (*body)(struct member *member, void *argument), void *argument)
 {
-	return world_run_with(ranks, rails, policy, &(struct nezha_ina_address){ .port = 0 }, body, argument);
+	return world_run_with(ranks, rails, policy, NULL, 0, body, argument);
 }
 
-int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregator,
-                   void (*body)(struct member *member, void *argument), void *argument)
+int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregators,
+                   uint32_t aggregator_count, void (*body)(struct member *member, void *argument), void *argument)
 {
 	struct world *world = calloc(1, sizeof *world);
 	int failures = 0;
@@ -94,7 +95,9 @@ int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const st
 	world->ranks = ranks;
 	world->rails = rails;
 	world->policy = policy;
-	world->aggregator = *aggregator;
+	world->aggregator_count = aggregator_count;
+	if (aggregator_count)
+		memcpy(world->aggregators, aggregators, aggregator_count * sizeof *aggregators);
 	world->body = body;
 	world->argument = argument;
 	pthread_barrier_init(&world->barrier, NULL, (unsigned)ranks);

@@ -26,7 +26,8 @@ struct member {
 struct world {
 	int ranks, rails;
 	enum nezha_policy_kind policy;
-	struct nezha_ina_address aggregator;  /* port 0: none */
+	struct nezha_ina_address aggregators[NEZHA_INA_MAX];
+	uint32_t aggregator_count;
 	void (*body)(struct member *member, void *argument);
 	void *argument;
 	struct nezha_card cards[WORLD_MOST];
@@ -38,9 +39,9 @@ struct world {
 int world_run(int ranks, int rails, enum nezha_policy_kind policy,
               void (*body)(struct member *member, void *argument), void *argument);
 
-/* The same with an aggregator, that of the address, which the caller runs. */
-int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregator,
-                   void (*body)(struct member *member, void *argument), void *argument);
+/* The same with aggregators, those of the addresses, which the caller runs. */
+int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregators,
+                   uint32_t aggregator_count, void (*body)(struct member *member, void *argument), void *argument);
 
 /* One call, checked: bits and, every other one, the note; over `rails` (0: all), the first `shared` blocks over the
  * collective rail, unless that rail says how many. */

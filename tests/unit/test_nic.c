@@ -550,40 +550,49 @@ static void aggregators_are_no_rails(void **state)
 {
 	static const struct {
 		const char *spec, *alike;
-		uint16_t port;
+		uint16_t ports[NEZHA_INA_MAX];
 	} cases[] = {
-		{ "tcp:e0,ina:10.77.0.254", "tcp:e0", 4790 },
-		{ "ina:10.77.0.254:99,tcp:e0", "tcp:e0", 99 },
-		{ "ina:10.77.0.254:65535", "auto", 65535 },
-		{ "auto,ina:10.77.0.254", "auto", 4790 },
-		{ "auto", "auto", 0 },
-		{ "tcp:e0,tcp:e1", "tcp:e0,tcp:e1", 0 },
+		{ "tcp:e0,ina:10.77.0.254", "tcp:e0", { 4790 } },
+		{ "ina:10.77.0.254:99,tcp:e0", "tcp:e0", { 99 } },
+		{ "ina:10.77.0.254:65535", "auto", { 65535 } },
+		{ "auto,ina:10.77.0.254", "auto", { 4790 } },
+		{ "auto,ina:10.77.0.254,ina:10.77.0.254:4791", "auto", { 4790, 4791 } },
+		{ "ina:10.77.0.254:3,ina:10.77.0.254:2", "auto", { 3, 2 } },
+		{ "ina:10.77.0.254:3,tcp:e0,ina:10.77.0.254:2,tcp:e1,ina:10.77.0.254,ina:10.77.0.254:1", "tcp:e0,tcp:e1",
+		  { 3, 2, 4790, 1 } },
+		{ "auto", "auto", { 0 } },
+		{ "tcp:e0,tcp:e1", "tcp:e0,tcp:e1", { 0 } },
 	};
+	struct nezha_ina_address addresses[NEZHA_INA_MAX];
 	struct host host = { 0 };
 
 	(void)state;
 	lab_host(&host);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct chosen with, without;
-		struct nezha_ina_address address = { .port = 0 };
+		uint32_t count = 0;
 
 		choose(&host, cases[i].spec, &with);
 		choose(&host, cases[i].alike, &without);
 		assert_int_equal(with.count, without.count);
 		for (size_t r = 0; r < with.count; r++)
 			assert_string_equal(with.rails[r].nic.device, without.rails[r].nic.device);
-		assert_int_equal(nezha_nic_aggregator(cases[i].spec, &address), cases[i].port != 0);
-		assert_int_equal(address.port, cases[i].port);
-		assert_int_equal(address.address.s_addr, cases[i].port ? htonl(0x0a4d00fe) : 0);
+		while (count < NEZHA_INA_MAX && cases[i].ports[count])
+			count++;
+		assert_int_equal(nezha_nic_aggregators(cases[i].spec, addresses), count);
+		for (uint32_t k = 0; k < count; k++) {
+			assert_int_equal(addresses[k].port, cases[i].ports[k]);
+			assert_int_equal(addresses[k].address.s_addr, htonl(0x0a4d00fe));
+		}
 		free(with.notes);
 		free(without.notes);
 	}
-	assert_false(nezha_nic_aggregator("tcp:e0,", &(struct nezha_ina_address){ .port = 0 }));
+	assert_int_equal(nezha_nic_aggregators("tcp:e0,", addresses), 0);
 }
 
 #define LONG "aaaaaaaaaaaaaaa"
 #define LIST \
-	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and one ina:ADDRESS[:PORT]"
+	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and up to 4 ina:ADDRESS[:PORT]"
 #define HOST "has no IPv4 address of a host; allowed is ADDRESS[:PORT], such as 10.1.0.254:4790"
 
 static void malformed_specs_are_refused(void **state)
@@ -595,8 +604,8 @@ static void malformed_specs_are_refused(void **state)
 		{ ",", "NEZHA_RAILS: an entry is empty; " LIST },
 		{ "tcp:e0,", "NEZHA_RAILS: an entry is empty; " LIST },
 		{ "tcp:e0,,tcp:e1", "NEZHA_RAILS: an entry is empty; " LIST },
-		{ "auto,tcp:e0", "NEZHA_RAILS: \"auto\" stands alone, but for an ina:ADDRESS; " LIST },
-		{ "auto,ina:10.1.0.254,tcp:e0", "NEZHA_RAILS: \"auto\" stands alone, but for an ina:ADDRESS; " LIST },
+		{ "auto,tcp:e0", "NEZHA_RAILS: \"auto\" stands alone, but for ina:ADDRESS; " LIST },
+		{ "auto,ina:10.1.0.254,tcp:e0", "NEZHA_RAILS: \"auto\" stands alone, but for ina:ADDRESS; " LIST },
 		{ "e0", "NEZHA_RAILS: \"e0\" lacks the kind of the rail: did you mean tcp:e0? " LIST },
 		{ "AUTO", "NEZHA_RAILS: \"AUTO\" lacks the kind of the rail: did you mean tcp:AUTO? " LIST },
 		{ "tpc:e0", "NEZHA_RAILS: \"tpc:e0\": \"tpc\" is no kind of rail; " LIST },
@@ -615,7 +624,10 @@ static void malformed_specs_are_refused(void **state)
 		                     "65535, as in 10.1.0.254:4790" },
 		{ "ina:10.1.0.254:65536", "NEZHA_RAILS: \"ina:10.1.0.254:65536\" has no port behind the colon; allowed are 1 "
 		                          "to 65535, as in 10.1.0.254:4790" },
-		{ "ina:10.1.0.254,tcp:e0,ina:10.1.0.253", "NEZHA_RAILS: \"ina:10.1.0.253\" is a second aggregator; " LIST },
+		{ "ina:10.1.0.254,tcp:e0,ina:10.1.0.254:4790", "NEZHA_RAILS: \"ina:10.1.0.254:4790\" names an aggregator a second "
+		                                               "time; " LIST },
+		{ "ina:10.1.0.1,ina:10.1.0.2,ina:10.1.0.3,ina:10.1.0.4,ina:10.1.0.5",
+		  "NEZHA_RAILS: \"ina:10.1.0.5\" is one aggregator too many; " LIST },
 		{ "tcp:", "NEZHA_RAILS: \"tcp:\" names no device; " LIST },
 		{ "tcp:e0 ", "NEZHA_RAILS: \"tcp:e0 \": \"e0 \" cannot be a device (1 to 15 characters, "
 		             "without blank and colon); " LIST },

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ina_lib.sh - what the tests with aggregators share; sourced after lib.sh.
+#
+#   need_aggd                     skips where nezha-aggd is not built
+#   start_on RAIL [ARGUMENTS...]  starts one on the switch of a rail;  spec_of RAIL: how NEZHA_RAILS names it
+#   send_to RAIL SIGNAL           sends it a signal
+#   digest                        what results said of the bits
+#   ina_bytes [DEVICE]            what rank 0 has sent to the aggregator, by the last report
+#   used, unused WHAT [DEVICE]    whether that is anything
+#   all_right WHAT                all calls of the last job, of the bench, were right
+#   under_way                     waits for the job's first call
+
+need_aggd() {
+	aggd=${NEZHA_TEST_AGGD:-$build/nezha-aggd}
+	[ -x "$aggd" ] || skip "nezha-aggd is not built ($aggd)"
+}
+
+start_on() {
+	local rail=$1
+	shift
+	"$lab" aggd -d "$labname" "$rail" start "$aggd" "$@" || failure "nezha-aggd does not start on rail $rail"
+}
+
+spec_of() {
+	"$lab" aggd -d "$labname" "$1" spec
+}
+
+send_to() {
+	"$lab" aggd -d "$labname" "$1" signal "$2" 2>/dev/null
+}
+
+digest() {
+	grep -o 'digest-floats [0-9a-f]*' "$out"
+}
+
+ina_bytes() {
+	"$python" -c 'import json, sys
+print(sum(r["bytes"] for r in json.load(open(sys.argv[1]))["rails"] if r["device"] == sys.argv[2]))' "$report" "${1:-ina}"
+}
+
+used() {
+	local n
+	n=$(ina_bytes "${2:-ina}")
+	if [ "${n:-0}" -gt 0 ]; then good "$1: $n bytes went to ${2:-the aggregator}"; else failure "$1: ${2:-it} was not used"; fi
+}
+
+unused() {
+	local n
+	n=$(ina_bytes "${2:-ina}")
+	if [ "${n:-1}" = 0 ]; then good "$1: ${2:-it} was not used"; else failure "$1: ${n:-?} bytes went to ${2:-it}"; fi
+}
+
+all_right() {
+	local calls wrong
+	calls=$(grep -c '^call' "$out")
+	wrong=$(awk '$1 == "call" && $NF > 0' "$out" | wc -l)
+	if [ "$status" != 0 ] || ! grep -q '^done$' "$out"; then
+		failure "$1: status $status after $calls calls"
+	elif [ "$wrong" != 0 ]; then
+		failure "$1: $wrong of $calls calls gave wrong results"
+	else
+		good "$1: $calls calls, all right"
+	fi
+}
+
+under_way() {
+	local limit=$((SECONDS + 20))
+	until grep -q '^call' "$out" || [ $SECONDS -ge $limit ]; do
+		sleep 0.1
+	done
+}

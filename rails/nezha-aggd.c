@@ -45,9 +45,9 @@ static void on_signal(int number)
 	                       number == SIGTERM ? NEZHA_AGGD_DRAIN : NEZHA_AGGD_STOP);
 }
 
-static void catch_signals(void)
+static void handle_signals(void (*handler)(int))
 {
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
@@ -146,8 +146,9 @@ int main(int argc, char **argv)
 	raise_descriptor_limit();
 	if (nezha_aggd_create(&config, &aggd) != NEZHA_OK)
 		return BAD;
-	catch_signals();
+	handle_signals(on_signal);
 	nezha_aggd_run(aggd);
+	handle_signals(SIG_IGN);   /* it ends; there is no aggd to order any more */
 	nezha_aggd_destroy(aggd);
 	return GOOD;
 }

@@ -28,7 +28,7 @@ static struct {
 	int size_count, calls, warm;
 	double seconds; /* go on for this time, even if `calls` were made */
 	double pause;   /* seconds between calls */
-	bool both, check, live;
+	bool both, check, live, in_place;
 } options = { .warm = 3 };
 
 static int rank, ranks;
@@ -60,12 +60,14 @@ static bool wrong(size_t n)
 }
 
 /* One timed call; the result is valid on rank 0 only. */
-static struct sample measure(size_t n, double *start, double *end)
+static struct sample measure(size_t n, bool in_place, double *start, double *end)
 {
 	struct sample mine = { 0, 0, 0 }, all = { 0, 0, 0 }, *each = NULL;
 	double cpu;
 
-	if (options.check)
+	if (in_place)
+		memcpy(out, in, n * sizeof(float));
+	else if (options.check)
 		memset(out, 0xff, n * sizeof(float));
 	if (rank == 0 && !(each = malloc(sizeof(*each) * (size_t)ranks)))
 		MPI_Abort(MPI_COMM_WORLD, 2);
@@ -74,7 +76,7 @@ static struct sample measure(size_t n, double *start, double *end)
 	MPI_Barrier(MPI_COMM_WORLD);
 	cpu = processor();
 	*start = now();
-	MPI_Allreduce(in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	*end = now();
 	mine.slowest_us = (*end - *start) * 1e6;
 	mine.cpu_us = processor() - cpu;
@@ -109,7 +111,7 @@ static void run_size(size_t bytes)
 	for (int k = 0; k < options.warm * hows; k++) {
 		if (options.both)
 			MPI_Pcontrol(k % 2 ? 0 : 1);
-		measure(n, &start, &end);
+		measure(n, options.in_place && k % 2, &start, &end);
 	}
 	began = now();
 	for (int k = 0; more(k, began); k++)
@@ -119,7 +121,7 @@ static void run_size(size_t bytes)
 
 			if (options.both)
 				MPI_Pcontrol(how ? 0 : 1);
-			struct sample all = measure(n, &start, &end);
+			struct sample all = measure(n, options.in_place && k % 2, &start, &end);
 			if (rank)
 				continue;
 			printf("call %zu %s %d %.6f %.6f %.1f %.1f %.0f\n", bytes, how ? "native" : "nezha",
@@ -173,7 +175,7 @@ static bool parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:w:T:p:bcl")) != -1)
+	while ((option = getopt(argc, argv, "s:n:w:T:p:bcil")) != -1)
 		switch (option) {
 		case 's':
 			if (!parse_sizes(optarg))
@@ -189,6 +191,7 @@ static bool parse(int argc, char **argv)
 		case 'p': options.pause = atof(optarg); break;
 		case 'b': options.both = true; break;
 		case 'c': options.check = true; break;
+		case 'i': options.in_place = true; break;
 		case 'l': options.live = true; break;
 		default: return false;
 		}
@@ -200,11 +203,12 @@ static bool parse(int argc, char **argv)
 static void usage(void)
 {
 	fputs(
-	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-l]\n"
+	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-i] [-l]\n"
 	    "  -s  sizes, bytes from 4 to 1024M, with K or M\n"
 	    "  -n  calls of each size (10); -T  goes on for that time, with -n for so many calls at least\n"
 	    "  -w  calls before that are not printed (3), for each size; -p  seconds between calls\n"
-	    "  -b  every other call with Nezha switched off; -c  checks all results; -l  each line at once\n",
+	    "  -b  every other call with Nezha switched off; -c  checks all results\n"
+	    "  -i  every other call with MPI_IN_PLACE (those of odd INDEX); -l  each line at once\n",
 	    stderr);
 }
 

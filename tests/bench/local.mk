@@ -11,6 +11,6 @@ endif
 CLEANFILES += $(bench_names:=.mpich) $(bench_names:=.openmpi)
 EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/node tests/bench/control tests/bench/ina \
 	tests/bench/results tests/bench/demo \
-	tests/bench/bed.py tests/bench/changes.py tests/bench/cold.py tests/bench/experiments.py \
+	tests/bench/bed.py tests/bench/changes.py tests/bench/cold.py tests/bench/experiments.py tests/bench/faults.py \
 	tests/bench/figures.py tests/bench/mixes.py tests/bench/pages.py tests/bench/plot.py tests/bench/prices.py \
 	tests/bench/runs.py tests/bench/worse.py

@@ -123,7 +123,8 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 	LIST_INSERT_HEAD(&team->engine->busy, team, busy);
 	grant = nezha_wire_make(NEZHA_WIRE_GRANT, team->id, call->op);
 	nezha_inlink_reply(team->left, &grant);
-	call->rails = nezha_collective_share(team, way, our_rails(team, way->rails));
+	call->spare_rails = our_rails(team, way->rails);
+	call->rails = nezha_collective_share(team, way, call->spare_rails);
 	nezha_deal_expect(team, nezha_call_bytes(call));
 	nezha_collective_post(team);
 	nezha_call_start(call);

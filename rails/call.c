@@ -250,6 +250,7 @@ void nezha_call_return(struct nezha_call *call, uint32_t b)
 	call->waiting[nezha_call_side(call, b)]--;
 	call->state[b] &= (uint8_t)~NEZHA_BLOCK_ON_RAIL;
 	call->state[b] |= NEZHA_BLOCK_RETURNED;
+	call->rails = call->spare_rails;     /* what was left to the collective rail lies idle now */
 	call->waiting[NEZHA_SIDE_LINKS]++;
 	want(call, b);
 	if (starts_here(call, b))

@@ -58,6 +58,7 @@ struct nezha_call {
 	bool active;
 	uint32_t op;              /* sequence number within the team */
 	uint32_t rails;           /* bit r: our rail r may carry its blocks; while one of these is up, no other does */
+	uint32_t spare_rails;     /* those that may, too, once the collective rail has handed blocks back */
 	struct nezha_grid grid;
 	enum nezha_type type;
 	enum nezha_op reduction;

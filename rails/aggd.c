@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <inttypes.h>
 #include <netinet/udp.h>
 #include <sodium.h>
@@ -31,8 +32,16 @@ static int watch(struct nezha_aggd *aggd, struct aggd_end *end)
 	return epoll_ctl(aggd->epoll, EPOLL_CTL_ADD, end->fd, &event);
 }
 
-/* A socket bound to the daemon's address; -1: errno.  The first one finds a port if any will do. */
-static int bound(struct nezha_aggd *aggd, int type)
+/* Of the sockets of SOCK_DGRAM the first one gets all that comes, the sessions' get nothing. */
+static int steer_to_first(int fd)
+{
+	struct sock_filter first = { BPF_RET | BPF_K, 0, 0, 0 };
+	struct sock_fprog program = { 1, &first };
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+}
+
+int aggd_bound(struct nezha_aggd *aggd, int type)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = aggd->config.address,
 	                               .sin_port = htons(aggd->config.port) };
@@ -41,8 +50,8 @@ static int bound(struct nezha_aggd *aggd, int type)
 
 	if (fd < 0)
 		return -1;
-	if (type == SOCK_STREAM)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	/* The first one finds a port if any will do. */
+	setsockopt(fd, SOL_SOCKET, type == SOCK_STREAM ? SO_REUSEADDR : SO_REUSEPORT, &on, sizeof on);
 	if (bind(fd, (struct sockaddr *)&address, sizeof address) || getsockname(fd, (struct sockaddr *)&address, &length)) {
 		close(fd);
 		return -1;
@@ -51,7 +60,15 @@ static int bound(struct nezha_aggd *aggd, int type)
 	return fd;
 }
 
-/* What makes it fast is not needed to be right. */
+bool aggd_tune_sender(const struct nezha_aggd *aggd, int fd)
+{
+	int bytes = DATA_BUFFER;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+	return !setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &aggd->config.address, sizeof aggd->config.address);
+}
+
 static void tune_data(struct nezha_aggd *aggd)
 {
 	int on = 1, bytes = DATA_BUFFER, fd = aggd->data.fd;
@@ -59,9 +76,7 @@ static void tune_data(struct nezha_aggd *aggd)
 	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof on);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-	if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &aggd->config.address, sizeof aggd->config.address))
+	if (!aggd_tune_sender(aggd, fd))
 		aggd->config.multicast = false;
 }
 
@@ -69,10 +84,10 @@ static int open_sockets(struct nezha_aggd *aggd)
 {
 	char address[INET_ADDRSTRLEN];
 
-	aggd->listener = (struct aggd_end){ AGGD_END_LISTENER, bound(aggd, SOCK_STREAM) };
+	aggd->listener = (struct aggd_end){ AGGD_END_LISTENER, aggd_bound(aggd, SOCK_STREAM) };
 	if (aggd->listener.fd >= 0)
-		aggd->data = (struct aggd_end){ AGGD_END_DATA, bound(aggd, SOCK_DGRAM) };
-	if (aggd->listener.fd < 0 || aggd->data.fd < 0 || listen(aggd->listener.fd, BACKLOG)) {
+		aggd->data = (struct aggd_end){ AGGD_END_DATA, aggd_bound(aggd, SOCK_DGRAM) };
+	if (aggd->listener.fd < 0 || aggd->data.fd < 0 || steer_to_first(aggd->data.fd) || listen(aggd->listener.fd, BACKLOG)) {
 		nezha_error("cannot listen on %s port %u: %m",
 		            inet_ntop(AF_INET, &aggd->config.address, address, sizeof address), aggd->config.port);
 		return NEZHA_ERR_SYSTEM;
@@ -164,10 +179,10 @@ static void report(const struct nezha_aggd *aggd)
 	LIST_FOREACH(session, &aggd->sessions, entry)
 		open += session->ready;
 	printf("sessions %d now, %" PRIu64 " in all, %" PRIu64 " refused; memory %" PRIu64 " of %" PRIu64 " bytes\n"
-	       "contributions %" PRIu64 ", %" PRIu64 " bytes; results %" PRIu64 "; again %" PRIu64 "\n"
+	       "contributions %" PRIu64 ", %" PRIu64 " bytes; results %" PRIu64 "; again %" PRIu64 ", deferred %" PRIu64 "\n"
 	       "dropped: garbage %" PRIu64 ", foreign %" PRIu64 ", outside %" PRIu64 "\n",
 	       open, s->sessions, s->refused, aggd->budget.used, aggd->budget.limit, s->packets, s->bytes, s->results,
-	       s->again, s->garbage, s->foreign, s->outside);
+	       s->again, s->deferred, s->garbage, s->foreign, s->outside);
 	fflush(stdout);
 }
 
@@ -213,6 +228,9 @@ static bool dispatch(struct nezha_aggd *aggd, struct aggd_end *end)
 		break;
 	case AGGD_END_PEER:
 		aggd_peer_ready(aggd, (struct aggd_peer *)end);
+		break;
+	case AGGD_END_SESSION:
+		aggd_send_ready(aggd, (struct aggd_session *)end);
 		break;
 	}
 	return true;

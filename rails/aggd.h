@@ -39,6 +39,7 @@ struct nezha_aggd_stats {
 	uint64_t packets, bytes;    /* contributions that were taken in, their payload */
 	uint64_t results;           /* chunks that were completed */
 	uint64_t again;             /* contributions that came twice, and results that were sent again */
+	uint64_t deferred;          /* results that a member's full port held up */
 	uint64_t garbage;           /* packets and records that make no sense */
 	uint64_t foreign;           /* packets of no session, or from another address than its rank's */
 	uint64_t outside;           /* packets of a session that do not fit its state: old ones, mostly */

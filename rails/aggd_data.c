@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The packets of the aggregation daemon.  Several come with one system call (recvmmsg, and each message may be a run of
- * packets that the kernel has joined: UDP_GRO); results that become complete meanwhile are sent as runs, too
- * (UDP_SEGMENT). */
+ * The packets that come to the aggregation daemon.  Several come with one system call (recvmmsg), and each message may be a
+ * run of packets that the kernel has joined (UDP_GRO). */
 #include <errno.h>
 #include <netinet/udp.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,26 +16,12 @@
 #define MESSAGES 16              /* received with one call */
 #define MESSAGE_BYTES 65536
 #define ROUNDS 4                 /* such calls before the control connections get their turn */
-#define RUN_BYTES 16384          /* of a run of results: switches with shallow queues and shapers let no more pass whole */
-#define RUN_MOST 32
-#define SEND_WAIT 5              /* ms for room in the socket; then it is as if the network had lost the packets */
-
-/* A run of results of one session that goes out with one call for each receiver. */
-struct run {
-	struct aggd_session *session;
-	int count;
-	size_t bytes;
-	struct nezha_ina_header headers[RUN_MOST];
-	struct iovec parts[2 * RUN_MOST];
-};
 
 struct aggd_io {
 	struct mmsghdr messages[MESSAGES];
 	struct iovec buffers[MESSAGES];
 	struct sockaddr_in from[MESSAGES];
 	union nezha_ina_control control[MESSAGES];
-	struct run run;
-	bool singly;                     /* the kernel cannot send runs of packets: see fits */
 	char *memory;
 };
 
@@ -65,70 +49,9 @@ void aggd_io_destroy(struct aggd_io *io)
 	free(io);
 }
 
-/* ---- sending ---- */
+/* ---- receiving ---- */
 
-static void send_to(struct nezha_aggd *aggd, const struct sockaddr_in *to, struct iovec *parts, size_t count,
-                    uint16_t segment)
-{
-	struct pollfd room = { aggd->data.fd, POLLOUT, 0 };
-
-	if (nezha_ina_send_run(aggd->data.fd, to, parts, count, segment) >= 0)
-		return;
-	if (segment && nezha_ina_only_singly(errno))
-		aggd->io->singly = true;         /* the ranks will ask for this run again */
-	else if ((errno == EAGAIN || errno == ENOBUFS) && poll(&room, 1, SEND_WAIT) == 1)
-		nezha_ina_send_run(aggd->data.fd, to, parts, count, segment);
-}
-
-static void flush(struct nezha_aggd *aggd)
-{
-	struct run *run = &aggd->io->run;
-	struct aggd_session *session = run->session;
-	uint16_t segment = run->count > 1 ? (uint16_t)(sizeof run->headers[0] + run->headers[0].length) : 0;
-	size_t parts = 2 * (size_t)run->count;
-
-	if (run->count && session->grouped)
-		send_to(aggd, &session->group, run->parts, parts, segment);
-	for (int r = 0; run->count && !session->grouped && r < session->ranks; r++)
-		send_to(aggd, &session->members[r].address, run->parts, parts, segment);
-	run->count = 0;
-	run->bytes = 0;
-	run->session = NULL;
-}
-
-/* All packets of a run are of one length, but for the last, which may be shorter. */
-static bool fits(const struct run *run, const struct aggd_session *session, uint16_t length)
-{
-	return !run->count || (run->session == session && run->count < RUN_MOST &&
-	                       length <= run->headers[run->count - 1].length &&
-	                       run->headers[run->count - 1].length == run->headers[0].length &&
-	                       run->bytes + sizeof run->headers[0] + length <= RUN_BYTES);
-}
-
-static void queue(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_sum *sum)
-{
-	struct run *run = &aggd->io->run;
-
-	if (!fits(run, session, sum->header.length) || aggd->io->singly)
-		flush(aggd);
-	run->session = session;
-	run->headers[run->count] = sum->header;
-	run->parts[2 * run->count] = (struct iovec){ &run->headers[run->count], sizeof run->headers[0] };
-	run->parts[2 * run->count + 1] = (struct iovec){ (void *)sum->data, sum->header.length };
-	run->bytes += sizeof run->headers[0] + sum->header.length;
-	run->count++;
-}
-
-static void answer(struct nezha_aggd *aggd, const struct sockaddr_in *to, struct nezha_ina_header *header,
-                   const void *payload)
-{
-	struct iovec parts[] = { { header, sizeof *header }, { (void *)payload, header->length } };
-
-	send_to(aggd, to, parts, 2, 0);
-}
-
-static void answer_alive(struct nezha_aggd *aggd, const struct aggd_session *session, const struct sockaddr_in *to,
-                         const struct nezha_ina_header *asked)
+static void answer_alive(struct aggd_session *session, const struct sockaddr_in *to, const struct nezha_ina_header *asked)
 {
 	struct nezha_ina_missing missing;
 	struct nezha_ina_header header = *asked;
@@ -138,18 +61,8 @@ static void answer_alive(struct nezha_aggd *aggd, const struct aggd_session *ses
 	header.flags = 0;
 	header.rank = 0;
 	header.length = sizeof missing;
-	answer(aggd, to, &header, &missing);
+	aggd_answer(session, to, &header, &missing);
 }
-
-void aggd_beacon(struct nezha_aggd *aggd, const struct aggd_session *session)
-{
-	struct nezha_ina_header header = { .magic = NEZHA_INA_MAGIC, .version = NEZHA_INA_VERSION,
-	                                   .kind = NEZHA_INA_BEACON, .token = session->token };
-
-	answer(aggd, &session->group, &header, NULL);
-}
-
-/* ---- receiving ---- */
 
 static void take(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_header *header,
                  const char *payload)
@@ -164,11 +77,11 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 	switch (taken) {
 	case NEZHA_INA_COMPLETE:
 		aggd->stats.results++;
-		queue(aggd, session, &sum);
+		aggd_queue(aggd, session, &sum);
 		break;
 	case NEZHA_INA_KEPT:
 		aggd->stats.again++;
-		answer(aggd, sender, &sum.header, sum.data);
+		aggd_answer(session, sender, &sum.header, sum.data);
 		break;
 	case NEZHA_INA_TWICE:
 		aggd->stats.again++;
@@ -177,7 +90,7 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 		aggd->stats.outside++;
 		return;
 	case NEZHA_INA_DISAGREE:
-		flush(aggd);
+		aggd_flush(aggd);
 		snprintf(why, sizeof why, "the ranks have different ideas of call %u", header->call);
 		aggd_session_end(aggd, session, why);
 		return;
@@ -189,7 +102,7 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 		aggd->stats.bytes += header->length;
 	}
 	if (header->flags & NEZHA_INA_AGAIN && (taken == NEZHA_INA_TAKEN || taken == NEZHA_INA_TWICE))
-		answer_alive(aggd, session, sender, header);
+		answer_alive(session, sender, header);
 }
 
 static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const struct sockaddr_in *from)
@@ -236,7 +149,7 @@ static int receive_some(struct nezha_aggd *aggd)
 	n = recvmmsg(aggd->data.fd, io->messages, MESSAGES, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++)
 		message(aggd, &io->messages[i]);
-	flush(aggd);
+	aggd_flush(aggd);
 	return n;
 }
 

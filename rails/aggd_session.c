@@ -47,6 +47,7 @@ static struct aggd_session *make(struct nezha_aggd *aggd, const struct nezha_ina
 
 	if (!session)
 		return NULL;
+	session->out.fd = -1;
 	session->ranks = join->ranks;
 	session->deadline = nezha_now() + FORMING_LIMIT;
 	aggd->waiting = true;
@@ -55,8 +56,9 @@ static struct aggd_session *make(struct nezha_aggd *aggd, const struct nezha_ina
 	return session;
 }
 
-static void forget(struct aggd_session *session)
+static void forget(struct nezha_aggd *aggd, struct aggd_session *session)
 {
+	aggd_send_close(aggd, session);
 	LIST_REMOVE(session, entry);
 	if (session->welcomed)
 		LIST_REMOVE(session, same);
@@ -79,7 +81,7 @@ static void end_with(struct nezha_aggd *aggd, struct aggd_session *session, enum
 			aggd_tell(session->members[r].peer, &record);
 			aggd_peer_close(aggd, session->members[r].peer);
 		}
-	forget(session);
+	forget(aggd, session);
 }
 
 void aggd_session_end(struct nezha_aggd *aggd, struct aggd_session *session, const char *why)
@@ -102,7 +104,7 @@ void aggd_leave(struct nezha_aggd *aggd, struct aggd_peer *peer, bool order)
 	if (session->welcomed)
 		end_with(aggd, session, order ? NEZHA_INA_LEAVE : NEZHA_INA_OVER, why);
 	else if (!session->joined)
-		forget(session);
+		forget(aggd, session);
 }
 
 /* ---- joining ---- */
@@ -158,6 +160,11 @@ static void welcome(struct nezha_aggd *aggd, struct aggd_session *session)
 		snprintf(why, sizeof why, "its memory is used up: %" PRIu64 " of %" PRIu64 " bytes, --memory allows more",
 		         aggd->budget.used, aggd->budget.limit);
 		end_with(aggd, session, NEZHA_INA_REFUSED, why);
+		return;
+	}
+	if (aggd_send_open(aggd, session) != NEZHA_OK) {
+		aggd->stats.refused++;
+		end_with(aggd, session, NEZHA_INA_REFUSED, "it has no descriptors for more sessions");
 		return;
 	}
 	do
@@ -261,7 +268,7 @@ void aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now)
 			aggd_session_end(aggd, session, session->welcomed ? "not all ranks have answered in time" :
 			                 "not all ranks have come in time");
 		} else if (session->welcomed && session->group.sin_port && now >= session->beacon_at) {
-			aggd_beacon(aggd, session);
+			aggd_beacon(session);
 			session->beacon_at = now + BEACON_EVERY;
 		}
 	}

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <sys/queue.h>
+#include <sys/uio.h>
 
 #include "rails/aggd.h"
 #include "rails/ina_slots.h"
@@ -17,7 +18,7 @@ struct aggd_session;
 
 /* What epoll hands back. */
 struct aggd_end {
-	enum { AGGD_END_ORDERS, AGGD_END_DATA, AGGD_END_LISTENER, AGGD_END_PEER } kind;
+	enum { AGGD_END_ORDERS, AGGD_END_DATA, AGGD_END_LISTENER, AGGD_END_PEER, AGGD_END_SESSION } kind;
 	int fd;
 };
 
@@ -42,6 +43,7 @@ struct aggd_member {
 };
 
 struct aggd_session {
+	struct aggd_end out;             /* first: see above; its results are sent from here, nothing comes in; -1: none */
 	LIST_ENTRY(aggd_session) entry;
 	LIST_ENTRY(aggd_session) same;   /* of the same hash of the token; only when welcomed */
 	unsigned char team[NEZHA_INA_TEAM_BYTES];
@@ -52,7 +54,23 @@ struct aggd_session {
 	struct sockaddr_in group;        /* sin_port 0: none */
 	uint64_t beacon_at, deadline;    /* ns: when the next beacon goes; by when all must have answered */
 	struct nezha_ina_slots *slots;   /* NULL before the welcome */
+	bool singly;                     /* the kernel refuses runs of packets on its way */
+	uint64_t *owed;                  /* per receiver `owed_words`: a bit for each version that did not get into the socket */
+	size_t owed_words;
+	uint32_t owed_count;             /* bits; while there are any, `out` is watched for room */
+	int first_debtor;                /* the receiver that is paid first */
 	struct aggd_member members[];
+};
+
+#define AGGD_RUN_MOST 32
+
+/* A run of results of one session that goes out with one call for each receiver. */
+struct aggd_run {
+	struct aggd_session *session;
+	int count;
+	size_t bytes;
+	struct nezha_ina_header headers[AGGD_RUN_MOST];
+	struct iovec parts[2 * AGGD_RUN_MOST];
 };
 
 struct aggd_io;
@@ -76,7 +94,16 @@ struct nezha_aggd {
 	struct nezha_ina_budget budget;
 	struct nezha_aggd_stats stats;
 	struct aggd_io *io;
+	struct aggd_run run;             /* results that wait for more of their session */
 };
+
+/* ---- aggd.c ---- */
+
+/* A socket bound to the daemon's address and port; all packets come to the first one of SOCK_DGRAM.  -1: errno. */
+int aggd_bound(struct nezha_aggd *aggd, int type);
+
+/* What makes sending fast is not needed to be right; false: groups cannot be sent to. */
+bool aggd_tune_sender(const struct nezha_aggd *aggd, int fd);
 
 /* ---- aggd_control.c ---- */
 
@@ -123,6 +150,22 @@ void aggd_io_destroy(struct aggd_io *io);
 /* Packets have come. */
 void aggd_receive(struct nezha_aggd *aggd);
 
-void aggd_beacon(struct nezha_aggd *aggd, const struct aggd_session *session);
+/* ---- aggd_send.c ---- */
+
+/* The session's socket; its ranks and window are known.  NEZHA_ERR_SYSTEM: it has none. */
+int aggd_send_open(struct nezha_aggd *aggd, struct aggd_session *session);
+void aggd_send_close(struct nezha_aggd *aggd, struct aggd_session *session);
+
+/* There is room again for what is owed. */
+void aggd_send_ready(struct nezha_aggd *aggd, struct aggd_session *session);
+
+/* A result goes to all members: with those that follow it, at the next flush at the latest. */
+void aggd_queue(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_sum *sum);
+void aggd_flush(struct nezha_aggd *aggd);
+
+/* To one member, at once; lost if there is no room. */
+void aggd_answer(struct aggd_session *session, const struct sockaddr_in *to, struct nezha_ina_header *header,
+                 const void *payload);
+void aggd_beacon(struct aggd_session *session);
 
 #endif

@@ -63,7 +63,7 @@ struct nezha_ina {
 	uint64_t looked, silent;         /* ns: last look at the time; without a word from it */
 	bool failed;                     /* blocks were returned */
 
-	bool singly;                     /* the kernel cannot send runs of packets */
+	bool singly;                     /* the kernel refuses runs of packets on this session's way */
 	char *scratch;                   /* NEZHA_INA_MESSAGE bytes */
 };
 

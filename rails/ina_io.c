@@ -60,6 +60,7 @@ int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk
 		from.sin_addr = ina->engine->rails[ina->rail].nic.address;
 	if (make_socket(ina, &ina->direct) != NEZHA_OK)
 		return NEZHA_ERR_SYSTEM;
+	ina->singly = false;
 	if (bind(ina->direct.end.fd, (struct sockaddr *)&from, sizeof from) ||
 	    connect(ina->direct.end.fd, (struct sockaddr *)&to, sizeof to) ||
 	    getsockname(ina->direct.end.fd, (struct sockaddr *)&from, &length))

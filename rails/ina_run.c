@@ -27,7 +27,7 @@ ssize_t nezha_ina_send_run(int fd, const struct sockaddr_in *to, struct iovec *p
 
 bool nezha_ina_only_singly(int error)
 {
-	return error == EIO || error == EINVAL || error == ENOPROTOOPT;
+	return error == EIO || error == EMSGSIZE || error == EINVAL || error == ENOPROTOOPT;
 }
 
 size_t nezha_ina_run_segment(struct msghdr *message, size_t size)

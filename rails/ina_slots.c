@@ -183,6 +183,16 @@ enum nezha_ina_taken nezha_ina_slots_take(struct nezha_ina_slots *slots, const s
 	return NEZHA_INA_COMPLETE;
 }
 
+bool nezha_ina_slots_kept(const struct nezha_ina_slots *slots, uint32_t at, struct nezha_ina_sum *out)
+{
+	const struct version *version = &slots->versions[at];
+
+	if (!version->used || !version->complete)
+		return false;
+	tell(slots, version, out);
+	return true;
+}
+
 void nezha_ina_slots_missing(const struct nezha_ina_slots *slots, uint32_t seq, struct nezha_ina_missing *out)
 {
 	const struct version *version = &slots->versions[index_of(slots, seq)];

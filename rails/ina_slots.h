@@ -12,6 +12,7 @@
 #ifndef NEZHA_RAILS_INA_SLOTS_H
 #define NEZHA_RAILS_INA_SLOTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "rails/ina_wire.h"
@@ -43,13 +44,16 @@ enum nezha_ina_taken {
 
 /* A result; valid until the version is overwritten. */
 struct nezha_ina_sum {
-	struct nezha_ina_header header;   /* but for the token */
+	struct nezha_ina_header header;   /* with the token of the contributions */
 	const char *data;                 /* header.length bytes */
 };
 
 /* Takes in a contribution.  The header was checked (nezha_ina_check_upward), its token is the session's. */
 enum nezha_ina_taken nezha_ina_slots_take(struct nezha_ina_slots *slots, const struct nezha_ina_header *header,
                                           const void *payload, struct nezha_ina_sum *out);
+
+/* The result in version `at` (chunk mod 2 window); false: there is none now. */
+bool nezha_ina_slots_kept(const struct nezha_ina_slots *slots, uint32_t at, struct nezha_ina_sum *out);
 
 /* Whose contributions to chunk `seq` are missing; all, if none has come. */
 void nezha_ina_slots_missing(const struct nezha_ina_slots *slots, uint32_t seq, struct nezha_ina_missing *out);

@@ -26,7 +26,7 @@ libnezha_core_la_SOURCES += \
 # nezha-aggd; what it does is a library of its own, so that tests can run it in a thread
 noinst_LTLIBRARIES += libnezha_aggd.la
 libnezha_aggd_la_SOURCES = \
-	rails/aggd.c rails/aggd.h rails/aggd_control.c rails/aggd_data.c rails/aggd_session.c rails/aggd_state.h \
+	rails/aggd.c rails/aggd.h rails/aggd_control.c rails/aggd_data.c rails/aggd_send.c rails/aggd_session.c rails/aggd_state.h \
 	rails/ina_slots.c rails/ina_slots.h
 libnezha_aggd_la_LIBADD = libnezha_core.la
 

@@ -318,7 +318,10 @@ void nezha_engine_abandon(struct nezha_engine *engine)
 
 void nezha_engine_card(const struct nezha_engine *engine, struct nezha_card *out)
 {
+	pthread_mutex_lock((pthread_mutex_t *)&engine->lock);
 	*out = engine->card;
+	out->ina_room = nezha_ina_has_room(engine);
+	pthread_mutex_unlock((pthread_mutex_t *)&engine->lock);
 }
 
 size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max)

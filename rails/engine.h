@@ -90,6 +90,7 @@ struct nezha_engine {
 	LIST_HEAD(, nezha_inlink) inlinks;
 	LIST_HEAD(, nezha_ina) inas, ina_spare;  /* the teams' rails of aggregators; those of teams that are gone */
 	bool aggregator_told[NEZHA_INA_MAX];  /* the user knows that it is not used */
+	bool aggregator_full;           /* ... that not all communicators have sessions */
 	struct nezha_service *service;
 	uint64_t shared_memory;         /* bytes that this process has made for its nodes' ranks */
 };

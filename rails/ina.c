@@ -300,6 +300,24 @@ static struct nezha_ina *make(struct nezha_team *team, uint32_t index)
 	return NULL;
 }
 
+bool nezha_ina_has_room(const struct nezha_engine *engine)
+{
+	const struct nezha_ina *ina;
+	uint32_t count = engine->config.aggregator_count;
+
+	LIST_FOREACH(ina, &engine->inas, entry)
+		count++;
+	return count <= NEZHA_INA_SESSIONS_MOST;
+}
+
+void nezha_ina_tell_full(struct nezha_team *team)
+{
+	if (team->rank == 0 && !team->engine->aggregator_full)
+		nezha_warn("a process has %d sessions with aggregators at most: later communicators go without",
+		           NEZHA_INA_SESSIONS_MOST);
+	team->engine->aggregator_full = true;
+}
+
 int nezha_ina_attach(struct nezha_team *team)
 {
 	for (uint32_t i = 0; i < team->engine->config.aggregator_count; i++) {

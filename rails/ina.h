@@ -69,6 +69,15 @@ struct nezha_ina {
 
 #define NEZHA_INA_MESSAGE 65536
 
+/* Each costs a process three descriptors, 80 KiB, and the aggregator its slots. */
+#define NEZHA_INA_SESSIONS_MOST 64
+
+/* Whether the process may have the sessions of one team more.  Another thread may take them first: the bound is then passed. */
+bool nezha_ina_has_room(const struct nezha_engine *engine);
+
+/* Some rank of the team has no room: says so, once in a process and for its first ranks. */
+void nezha_ina_tell_full(struct nezha_team *team);
+
 /* ---- ina.c ---- */
 
 extern const struct nezha_collective_ops nezha_ina_rail;

@@ -90,12 +90,19 @@ static int check_cards(const struct nezha_card *cards, int nranks)
 	return NEZHA_OK;
 }
 
-static int attach_inas(struct nezha_team *team)
+/* All ranks have the same cards, so they agree: none waits for a session that another one cannot have. */
+static int attach_inas(struct nezha_team *team, const struct nezha_card *cards)
 {
-	int rc;
+	bool room = true;
+	int rc = NEZHA_OK;
 
+	for (int k = 0; k < team->ranks; k++)
+		room = room && cards[k].ina_room;
 	pthread_mutex_lock(&team->engine->lock);
-	rc = nezha_ina_attach(team);
+	if (room)
+		rc = nezha_ina_attach(team);
+	else if (team->engine->config.aggregator_count)
+		nezha_ina_tell_full(team);
 	pthread_mutex_unlock(&team->engine->lock);
 	return rc;
 }
@@ -141,7 +148,7 @@ int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *card
 		free(team);
 		return NEZHA_ERR_NOMEM;
 	}
-	if (attach_inas(team) != NEZHA_OK) {
+	if (attach_inas(team, cards) != NEZHA_OK) {
 		nezha_team_destroy(team);
 		return NEZHA_ERR_NOMEM;
 	}

@@ -25,7 +25,7 @@
 #include "tuning/types.h"
 
 #define NEZHA_KEY_BYTES 32
-#define NEZHA_PROTOCOL 1        /* of cards and wire records; differing ones do not talk */
+#define NEZHA_PROTOCOL 2        /* of cards and wire records; differing ones do not talk */
 
 struct nezha_engine;
 struct nezha_team;
@@ -37,6 +37,7 @@ struct nezha_card {
 	int32_t process;               /* the process's rank in MPI_COMM_WORLD */
 	uint64_t host;                 /* hash of the host's identity (boot id + host name) */
 	char hostname[64];
+	uint32_t ina_room;             /* 1: it may have one more team's sessions with aggregators (ina.h), else 0 */
 	uint32_t rail_count;
 	struct nezha_card_rail {
 		uint32_t key_subnet;       /* see struct nezha_rail_nic */

@@ -242,12 +242,22 @@ static void packet(struct nezha_ina *ina, const char *data, size_t size, uint64_
 		nezha_ina_window_waits(&ina->window, header.seq);
 }
 
+/* Whoever reaches the group may send to it. */
+static bool from_aggregator(const struct nezha_ina *ina, const struct sockaddr_in *from)
+{
+	const struct nezha_ina_address *where = nezha_ina_where(ina);
+
+	return from->sin_addr.s_addr == where->address.s_addr && from->sin_port == htons(where->port);
+}
+
 static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *socket, uint64_t now)
 {
 	for (int i = 0; i < MESSAGES_MOST; i++) {
 		union nezha_ina_control control;
 		struct iovec buffer = { ina->scratch, NEZHA_INA_MESSAGE };
-		struct msghdr message = { .msg_iov = &buffer, .msg_iovlen = 1, .msg_control = control.bytes,
+		struct sockaddr_in from = { .sin_family = AF_UNSPEC };
+		struct msghdr message = { .msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &buffer,
+		                          .msg_iovlen = 1, .msg_control = control.bytes,
 		                          .msg_controllen = sizeof control.bytes };
 		ssize_t n = recvmsg(socket->end.fd, &message, MSG_DONTWAIT);
 		size_t segment;
@@ -255,7 +265,7 @@ static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *so
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? NEZHA_OK : NEZHA_ERR_CLOSED;
 		segment = nezha_ina_run_segment(&message, (size_t)n);
-		for (size_t at = 0; at < (size_t)n; at += segment)
+		for (size_t at = 0; from_aggregator(ina, &from) && at < (size_t)n; at += segment)
 			packet(ina, ina->scratch + at, (size_t)n - at < segment ? (size_t)n - at : segment, now);
 	}
 	return NEZHA_INPROGRESS;

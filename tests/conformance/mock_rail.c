@@ -7,6 +7,7 @@
 
 #include "rails/call.h"
 #include "rails/engine.h"
+#include "rails/inlink.h"
 #include "tests/conformance/world.h"
 #include "tuning/status.h"
 
@@ -79,6 +80,7 @@ static int post(void *state, struct nezha_call *call, uint32_t first, uint32_t c
 	rail->calls++;
 	rail->op = call->op;
 	rail->count = 0;
+	rail->cut = false;
 	if (hub->fault == MOCK_REFUSES || (hub->fault == MOCK_REFUSES_ONE && rail->rank == 1))
 		return NEZHA_ERR_UNSUPPORTED;
 	rail->first = first;
@@ -112,6 +114,8 @@ static bool gives_back(const struct mock_rail *rail, uint32_t b)
 	switch (rail->hub->fault) {
 	case MOCK_RETURNS_ALL:
 		return true;
+	case MOCK_CUTS:
+		return rail->rank == 0;
 	case MOCK_RETURNS_SOME:
 		return (b + (unsigned)rail->rank) % 3 == 0 || b % 5 == 4;
 	default:
@@ -134,7 +138,8 @@ static void progress(void *state, struct nezha_call *call)
 	struct mock_rail *rail = state;
 	bool complete;
 
-	if (!rail->count || (rail->hub->fault == MOCK_SILENT && rail->rank == 0))
+	if (!rail->count || (rail->hub->fault == MOCK_SILENT && rail->rank == 0) ||
+	    (rail->hub->fault == MOCK_CUTS && rail->rank != 0))
 		return;
 	pthread_mutex_lock(&rail->hub->lock);
 	complete = board_of(rail)->posted == rail->hub->ranks;
@@ -153,10 +158,22 @@ static void progress(void *state, struct nezha_call *call)
 	}
 }
 
+/* As if what a returned block is asked for with had shown all connections to be dead. */
+static void cut(struct nezha_inlink *left)
+{
+	for (int r = 0; r < NEZHA_RAILS_MAX; r++)
+		if (left->paths[r].up)
+			nezha_inlink_path_fail(&left->paths[r], "the mock rail says so");
+}
+
 static void cancel(void *state, struct nezha_call *call, uint32_t b)
 {
 	struct mock_rail *rail = state;
 
+	if (rail->hub->fault == MOCK_CUTS && rail->rank == 1 && !rail->cut) {
+		rail->cut = true;
+		cut(call->team->left);
+	}
 	if (b - rail->first < rail->count && rail->open[b - rail->first])
 		settle(rail, call, b, false);
 }

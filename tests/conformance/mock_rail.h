@@ -15,6 +15,8 @@ enum mock_fault {
 	MOCK_RETURNS_ALL,     /* every block comes back, on every rank */
 	MOCK_RETURNS_SOME,    /* blocks come back on some ranks while others have the final */
 	MOCK_SILENT,          /* one rank's progress never finishes anything: only cancel does */
+	MOCK_CUTS,            /* rank 0 gets all back, the others hold on until they are asked; rank 1 then finds its left
+	                       * neighbour's connections dead, once in each call */
 	MOCK_LEAVES,          /* of those with a token: rank 1 has none in every other four calls */
 	MOCK_FAULTS
 };
@@ -30,6 +32,7 @@ struct mock_rail {
 	unsigned asked;       /* how often its token was */
 	uint32_t finals;      /* blocks that it has finished */
 	uint32_t first, count;
+	bool cut;             /* MOCK_CUTS: it has in this call */
 	bool *open;           /* per block of the call: neither final nor returned yet */
 };
 

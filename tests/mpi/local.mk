@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
-mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/late tests/mpi/plain tests/mpi/progress \
+mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/late tests/mpi/many tests/mpi/plain tests/mpi/progress \
 	tests/mpi/threads
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
 mpitest_osu = tests/mpi/osu_hooks
 mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
 mpitest_names = $(mpitest_single) $(mpitest_values) $(mpitest_osu)
 mpitest_scripts = tests/mpi/aggregators.test tests/mpi/agree.test tests/mpi/comms.test tests/mpi/counters.test tests/mpi/failover.test \
-	tests/mpi/huge.test tests/mpi/ina.test tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test \
+	tests/mpi/huge.test tests/mpi/ina.test tests/mpi/inajobs.test tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test \
 	tests/mpi/learned.test tests/mpi/native.test tests/mpi/node.test \
 	tests/mpi/osu.test tests/mpi/osu_real.test tests/mpi/partial.test tests/mpi/progress.test \
 	tests/mpi/results.test tests/mpi/settings.test tests/mpi/share.test tests/mpi/threads.test tests/mpi/tune.test
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
-	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py \
+	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py tests/mpi/strangers.py \
 	tests/mpi/corrupt.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h

@@ -17,6 +17,7 @@
 #include "tuning/status.h"
 
 #define NICS_MAX 256
+#define PORTS_MAX 64
 #define ENTRIES_MAX 64           /* of NEZHA_RAILS that are checked one by one */
 
 struct selection {
@@ -32,10 +33,10 @@ static void log_notes(const char *notes)
 	}
 }
 
-static int choose(const char *spec, const struct nezha_nic *nics, size_t count, struct selection *out)
+static int choose(const char *spec, const struct nezha_nic_set *set, struct selection *out)
 {
 	char *notes = NULL, *error = NULL;
-	int status = nezha_nic_select(spec, nics, count, out->rails, &out->count, &notes, &error);
+	int status = nezha_nic_select(spec, set, out->rails, &out->count, &notes, &error);
 
 	if (status != NEZHA_OK && error)
 		nezha_error("%s", error);
@@ -46,22 +47,37 @@ static int choose(const char *spec, const struct nezha_nic *nics, size_t count, 
 	return status;
 }
 
-static int list(struct nezha_nic **nics, size_t *count)
+static void forget(struct nezha_nic_set *set)
 {
+	free((void *)set->nics);
+	free((void *)set->ports);
+	*set = (struct nezha_nic_set){ .nics = NULL };
+}
+
+/* What this host has, as far as the spec needs it. */
+static int list(const char *spec, struct nezha_nic_set *out)
+{
+	struct nezha_nic *nics = malloc(NICS_MAX * sizeof(*nics));
+	struct nezha_verbs_port *ports = NULL;
 	int status = NEZHA_ERR_NOMEM;
 
-	*nics = malloc(NICS_MAX * sizeof(**nics));
-	if (*nics)
-		status = nezha_nic_list(*nics, NICS_MAX, count);
-	if (status != NEZHA_OK) {
-		free(*nics);
-		*nics = NULL;
+	*out = (struct nezha_nic_set){ .nics = nics };
+	if (nics)
+		status = nezha_nic_list(nics, NICS_MAX, &out->nic_count);
+	if (status == NEZHA_OK && nezha_nic_names_verbs(spec)) {
+		out->ports = ports = malloc(PORTS_MAX * sizeof(*ports));
+		if (ports)
+			out->port_count = nezha_verbs_ports(NEZHA_VERBS_SYSFS, ports, PORTS_MAX);
+		else
+			status = NEZHA_ERR_NOMEM;
 	}
+	if (status != NEZHA_OK)
+		forget(out);
 	return status;
 }
 
 /* Which entries of the list, first the one of bit 0, this host has. */
-static uint64_t entries_here(const char *spec, const struct nezha_nic *nics, size_t count)
+static uint64_t entries_here(const char *spec, const struct nezha_nic_set *set)
 {
 	uint64_t here = 0;
 
@@ -74,7 +90,7 @@ static uint64_t entries_here(const char *spec, const struct nezha_nic *nics, siz
 		/* An aggregator is nobody's device, and "auto" is no entry to be missed. */
 		if (entry && (nezha_nic_aggregators(entry, aggregators) || !strcmp(entry, "auto")))
 			here |= (uint64_t)1 << bit;
-		else if (entry && nezha_nic_select(entry, nics, count, selection.rails, &selection.count,
+		else if (entry && nezha_nic_select(entry, set, selection.rails, &selection.count,
 		                              &notes, &error) == NEZHA_OK && selection.count)
 			here |= (uint64_t)1 << bit;
 		free(notes);
@@ -107,13 +123,13 @@ static int check_entries(const char *spec, uint64_t anywhere, bool *told)
 }
 
 /* All find out alike whether one of them has found an error; the lowest one tells it. */
-static int agree_on_error(const char *spec, const struct nezha_nic *nics, size_t count, bool *told)
+static int agree_on_error(const char *spec, const struct nezha_nic_set *set, bool *told)
 {
 	struct selection selection;
 	char *notes = NULL, *error = NULL;
 	int first, mine = INT_MAX;
 
-	if (nezha_nic_select(spec, nics, count, selection.rails, &selection.count, &notes, &error))
+	if (nezha_nic_select(spec, set, selection.rails, &selection.count, &notes, &error))
 		mine = nezha_context.job.rank;
 	nezha_native_allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	*told = first == nezha_context.job.rank;
@@ -127,39 +143,37 @@ static int agree_on_error(const char *spec, const struct nezha_nic *nics, size_t
 int nezha_rails_check(bool *told)
 {
 	const char *spec = nezha_context.job.settings.rails;
-	struct nezha_nic *nics = NULL;
+	struct nezha_nic_set set;
 	uint64_t here, anywhere;
-	size_t count = 0;
 	int status;
 
 	*told = false;
 	/* What was not asked for is not looked at before it is needed. */
 	if (!strcmp(spec, "auto"))
 		return NEZHA_OK;
-	if (list(&nics, &count) != NEZHA_OK)
-		count = 0;
-	status = agree_on_error(spec, nics, count, told);
+	list(spec, &set);
+	status = agree_on_error(spec, &set, told);
 	if (status == NEZHA_OK) {
-		here = entries_here(spec, nics, count);
+		here = entries_here(spec, &set);
 		nezha_native_allreduce(&here, &anywhere, 1, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD);
 		status = check_entries(spec, anywhere, told);
 	}
-	free(nics);
+	forget(&set);
 	return status;
 }
 
 /* This host's rails; none if they cannot be found out. */
 static void select_rails(struct selection *out)
 {
-	struct nezha_nic *nics;
-	size_t count;
+	const char *spec = nezha_context.job.settings.rails;
+	struct nezha_nic_set set;
 
 	out->count = 0;
-	if (list(&nics, &count) != NEZHA_OK)
+	if (list(spec, &set) != NEZHA_OK)
 		return;
-	if (choose(nezha_context.job.settings.rails, nics, count, out) != NEZHA_OK)
+	if (choose(spec, &set, out) != NEZHA_OK)
 		out->count = 0;
-	free(nics);
+	forget(&set);
 }
 
 void nezha_rails_describe(struct nezha_fingerprint *out)
@@ -177,6 +191,7 @@ static int create(struct nezha_engine **out)
 		.process = nezha_context.job.rank,
 		.key = nezha_context.job.key,
 		.policy = nezha_context.job.settings.policy,
+		.verbs = nezha_context.job.settings.verbs,
 		.progress = nezha_progress,
 	};
 

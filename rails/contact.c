@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "rails/clock.h"
+#include "rails/contact_verbs.h"
 #include "rails/inlink.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
@@ -133,23 +134,52 @@ static int challenged(struct nezha_contact *contact)
 	return send_all(contact->fd, &contact->hello, sizeof contact->hello);
 }
 
+int nezha_contact_send(struct nezha_contact *contact, const void *what, size_t length)
+{
+	return send_all(contact->fd, what, length);
+}
+
+int nezha_contact_attach(struct nezha_contact *contact, const struct nezha_connection *connection)
+{
+	struct nezha_engine *engine = contact->engine;
+	struct nezha_inlink *inlink = NULL;
+
+	pthread_mutex_lock(&engine->lock);
+	if (contact->link)
+		nezha_link_attach(contact->link, contact->rail, connection);
+	else if ((inlink = nezha_inlink_get(engine, contact->hello.from)))
+		nezha_inlink_attach(inlink, contact->rail, connection);
+	pthread_mutex_unlock(&engine->lock);
+	if (!contact->link && !inlink)
+		return NEZHA_ERR_NOMEM;
+	contact->fd = -1;
+	nezha_engine_wake(engine);
+	return NEZHA_INPROGRESS;
+}
+
+/* Both have shown that they are of the job; what for is in the hello. */
+static int proved(struct nezha_contact *contact)
+{
+	struct nezha_connection connection = { .ops = &nezha_tcp_rail, .fd = contact->fd, .events = -1 };
+
+	contact->deadline = 0;
+	if (contact->hello.kind == NEZHA_HELLO_CONTROL) {
+		contact->state = contact->link ? NEZHA_CONTACT_ASKING : NEZHA_CONTACT_ANSWERING;
+		return NEZHA_OK;
+	}
+	if (contact->engine->rails[contact->rail].kind == NEZHA_RAIL_TCP)
+		return nezha_contact_attach(contact, &connection);
+	contact->deadline = nezha_now() + HANDSHAKE_LIMIT;
+	return nezha_contact_verbs_begin(contact);
+}
+
 static int welcomed(struct nezha_contact *contact)
 {
 	struct nezha_engine *engine = contact->engine;
 
 	if (nezha_welcome_check(engine->key, &contact->challenge, &contact->hello, &contact->in.welcome) != NEZHA_OK)
 		return NEZHA_ERR_PROTOCOL;
-	contact->deadline = 0;
-	if (contact->hello.kind == NEZHA_HELLO_CONTROL) {
-		contact->state = NEZHA_CONTACT_ASKING;
-		return NEZHA_OK;
-	}
-	pthread_mutex_lock(&engine->lock);
-	nezha_link_attach(contact->link, contact->rail, contact->fd, &nezha_tcp_rail);
-	contact->fd = -1;
-	pthread_mutex_unlock(&engine->lock);
-	nezha_engine_wake(engine);
-	return NEZHA_INPROGRESS;
+	return proved(contact);
 }
 
 static int greeted(struct nezha_contact *contact)
@@ -157,31 +187,17 @@ static int greeted(struct nezha_contact *contact)
 	struct nezha_engine *engine = contact->engine;
 	const struct nezha_hello *hello = &contact->in.hello;
 	struct nezha_welcome welcome;
-	struct nezha_inlink *inlink;
 
 	if (nezha_hello_check(engine->key, &contact->challenge, hello, engine->config.process, contact->rail) != NEZHA_OK) {
-		nezha_info("a stranger tried to connect to rail %s", engine->rails[contact->rail].nic.device);
+		nezha_info("a stranger tried to connect to rail %s", nezha_rail_name(&engine->rails[contact->rail]));
 		return NEZHA_ERR_PROTOCOL;
 	}
 	contact->hello = *hello;
-	contact->deadline = 0;
 	nezha_welcome_make(engine->key, &contact->challenge, hello, &welcome);
 	set_options(contact->fd, hello->kind == NEZHA_HELLO_CONTROL);
 	if (send_all(contact->fd, &welcome, sizeof welcome) != NEZHA_OK)
 		return NEZHA_ERR_CLOSED;
-	if (hello->kind == NEZHA_HELLO_CONTROL) {
-		contact->state = NEZHA_CONTACT_ANSWERING;
-		return NEZHA_OK;
-	}
-	pthread_mutex_lock(&engine->lock);
-	inlink = nezha_inlink_get(engine, contact->hello.from);
-	if (inlink) {
-		nezha_inlink_attach(inlink, contact->rail, contact->fd, &nezha_tcp_rail);
-		contact->fd = -1;
-	}
-	pthread_mutex_unlock(&engine->lock);
-	nezha_engine_wake(engine);
-	return inlink ? NEZHA_INPROGRESS : NEZHA_ERR_NOMEM;
+	return proved(contact);
 }
 
 /* ---- control ---- */
@@ -251,6 +267,10 @@ static uint32_t expected_bytes(const struct nezha_contact *contact)
 		return sizeof contact->in.welcome;
 	case NEZHA_CONTACT_HELLO:
 		return sizeof contact->in.hello;
+	case NEZHA_CONTACT_OFFERED:
+	case NEZHA_CONTACT_OFFER:
+	case NEZHA_CONTACT_GO:
+		return sizeof contact->in.offer;
 	case NEZHA_CONTACT_CONNECTING:
 	case NEZHA_CONTACT_ASKING:
 	case NEZHA_CONTACT_ANSWERING:
@@ -268,6 +288,10 @@ static int arrived(struct nezha_contact *contact)
 		return welcomed(contact);
 	case NEZHA_CONTACT_HELLO:
 		return greeted(contact);
+	case NEZHA_CONTACT_OFFERED:
+	case NEZHA_CONTACT_OFFER:
+	case NEZHA_CONTACT_GO:
+		return nezha_contact_verbs_arrived(contact);
 	case NEZHA_CONTACT_ASKING:
 		return answered(contact);
 	case NEZHA_CONTACT_ANSWERING:
@@ -324,6 +348,7 @@ void nezha_contact_destroy(struct nezha_contact *contact)
 {
 	if (contact->fd >= 0)
 		close(contact->fd);
+	nezha_verbs_end_destroy(contact->end);
 	if (contact->link)
 		tell_link(contact);
 	free(contact);

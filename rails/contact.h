@@ -10,6 +10,7 @@
 
 #include "rails/hello.h"
 #include "rails/link.h"
+#include "rails/verbs.h"
 #include "rails/wire.h"
 
 enum nezha_contact_state {
@@ -17,6 +18,9 @@ enum nezha_contact_state {
 	NEZHA_CONTACT_CHALLENGE,   /* we wait for it */
 	NEZHA_CONTACT_WELCOME,     /* we wait for it */
 	NEZHA_CONTACT_HELLO,       /* we wait for it */
+	NEZHA_CONTACT_OFFERED,     /* verbs: we have made ours, and wait for the peer's */
+	NEZHA_CONTACT_OFFER,       /* verbs: we wait for the peer's */
+	NEZHA_CONTACT_GO,          /* verbs: we wait for it */
 	NEZHA_CONTACT_ASKING,      /* control: we ask, the peer answers */
 	NEZHA_CONTACT_ANSWERING,   /* control: the peer asks */
 };
@@ -35,9 +39,11 @@ struct nezha_contact {
 		struct nezha_hello hello;
 		struct nezha_welcome welcome;
 		struct nezha_wire record;
+		struct nezha_verbs_offer offer;
 	} in;
 	uint32_t have;
 	uint64_t deadline;             /* ns; 0: none */
+	struct nezha_verbs_end *end;   /* verbs: ours, while the handshake goes on; owned */
 };
 LIST_HEAD(nezha_contact_list, nezha_contact);
 
@@ -53,6 +59,12 @@ int nezha_contact_ready(struct nezha_contact *contact);
 
 /* Asks the peer about a team (state ASKING); an error: destroy it. */
 int nezha_contact_ask(struct nezha_contact *contact, uint64_t team, uint32_t op);
+
+/* For the parts of a handshake: sends a message of it; NEZHA_ERR_CLOSED. */
+int nezha_contact_send(struct nezha_contact *contact, const void *what, size_t length);
+
+/* Hands the connection (contact->fd) to the link, or the inlink from who connected.  NEZHA_INPROGRESS: done; an error. */
+int nezha_contact_attach(struct nezha_contact *contact, const struct nezha_connection *connection);
 
 /* Closes the fd unless it was handed over (fd = -1), and tells the link. */
 void nezha_contact_destroy(struct nezha_contact *contact);

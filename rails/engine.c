@@ -2,6 +2,8 @@
 #include "rails/engine.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -27,7 +29,7 @@ int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = end };
 
-	if (epoll_ctl(engine->epoll, EPOLL_CTL_ADD, end->fd, &event)) {
+	if (end->fd >= 0 && epoll_ctl(engine->epoll, EPOLL_CTL_ADD, end->fd, &event)) {
 		nezha_warn("epoll_ctl: %m");
 		return NEZHA_ERR_SYSTEM;
 	}
@@ -36,7 +38,8 @@ int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end)
 
 void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end)
 {
-	epoll_ctl(engine->epoll, EPOLL_CTL_DEL, end->fd, NULL);
+	if (end->fd >= 0)
+		epoll_ctl(engine->epoll, EPOLL_CTL_DEL, end->fd, NULL);
 }
 
 void nezha_engine_wake(struct nezha_engine *engine)
@@ -47,12 +50,31 @@ void nezha_engine_wake(struct nezha_engine *engine)
 		nezha_warn("eventfd: %m");
 }
 
+#define GONE (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+
+static void path_listen(struct nezha_path *path)
+{
+	bool waited = !path->ready;
+
+	if (!path->up)
+		return;
+	if (path->ops->listen(path) < 0)
+		nezha_link_path_fail(path, "the connection was closed");
+	else if (path->up && waited && path->ready)
+		nezha_link_pump(path->link);
+}
+
 static void path_event(struct nezha_path *path, uint32_t events)
 {
 	if (!path->up)
 		return;
-	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR) && path->ops->listen(path) < 0)
-		nezha_link_path_fail(path, "the connection was closed");
+	if (path->ops->apart) {
+		if (events & (EPOLLIN | GONE))
+			nezha_link_path_fail(path, "the peer has closed the connection");
+		return;
+	}
+	if (events & (EPOLLIN | GONE))
+		path_listen(path);
 	if (path->up && events & EPOLLOUT) {
 		path->ready = true;
 		nezha_link_pump(path->link);
@@ -63,9 +85,14 @@ static void inpath_event(struct nezha_inpath *inpath, uint32_t events)
 {
 	if (!inpath->up)
 		return;
+	if (inpath->ops->apart) {
+		if (events & (EPOLLIN | GONE))
+			nezha_inlink_path_fail(inpath, "the peer has closed the connection");
+		return;
+	}
 	if (events & EPOLLOUT && inpath->ops->reply(inpath, NULL) < 0)
 		nezha_inlink_path_fail(inpath, "a backward record cannot be sent");
-	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+	if (events & (EPOLLIN | GONE))
 		nezha_inlink_receive(inpath);
 }
 
@@ -84,6 +111,12 @@ static void dispatch(struct nezha_engine *engine, const struct epoll_event *even
 		break;
 	case NEZHA_END_INPATH:
 		inpath_event((struct nezha_inpath *)end, event->events);
+		break;
+	case NEZHA_END_PATH_EVENTS:
+		path_listen((struct nezha_path *)((char *)end - offsetof(struct nezha_path, events)));
+		break;
+	case NEZHA_END_INPATH_EVENTS:
+		nezha_inlink_receive((struct nezha_inpath *)((char *)end - offsetof(struct nezha_inpath, events)));
 		break;
 	case NEZHA_END_INA:
 		nezha_ina_ready((struct nezha_ina_socket *)end);
@@ -238,6 +271,7 @@ int nezha_engine_create(const struct nezha_engine_config *config, struct nezha_e
 	engine->config.key = engine->key;
 	memcpy(engine->rails, config->rails, config->rail_count * sizeof *config->rails);
 	engine->config.rails = engine->rails;
+	engine->verbs_memory.limit = (uint64_t)config->verbs.memory << 20;
 	engine->card.protocol = NEZHA_PROTOCOL;
 	engine->card.process = config->process;
 	engine->card.host = nezha_host_identity(engine->card.hostname, sizeof engine->card.hostname);
@@ -284,11 +318,16 @@ void nezha_engine_destroy(struct nezha_engine *engine)
 	if (!engine)
 		return;
 	nezha_service_stop(engine->service);
+	engine->service = NULL;
 	while ((link = LIST_FIRST(&engine->links)))
 		nezha_link_destroy(link);
 	while ((inlink = LIST_FIRST(&engine->inlinks)))
 		nezha_inlink_destroy(inlink);
 	nezha_ina_free_spare(engine);
+	for (uint32_t r = 0; r < engine->card.rail_count; r++)
+		nezha_verbs_close(engine->verbs[r]);
+	if (engine->verbs_memory.most)
+		nezha_debug("verbs rails had %" PRIu64 " bytes registered at most", (uint64_t)engine->verbs_memory.most);
 	close(engine->wake.fd);
 	close(engine->epoll);
 	pthread_cond_destroy(&engine->changed);

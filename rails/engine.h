@@ -13,6 +13,7 @@
 #include "rails/call.h"
 #include "rails/collective.h"
 #include "rails/team.h"
+#include "rails/verbs.h"
 
 struct nezha_link;
 struct nezha_ina;
@@ -22,9 +23,10 @@ struct nezha_wire;
 
 #define NEZHA_TEAM_BUCKETS 256
 
-/* What epoll hands back: the first member of what it belongs to. */
+/* What epoll hands back: the first member of what it belongs to, or (.._EVENTS) its member `events`. */
 struct nezha_endpoint {
-	enum { NEZHA_END_WAKE, NEZHA_END_PATH, NEZHA_END_INPATH, NEZHA_END_INA } kind;
+	enum { NEZHA_END_WAKE, NEZHA_END_PATH, NEZHA_END_INPATH, NEZHA_END_PATH_EVENTS,
+	       NEZHA_END_INPATH_EVENTS, NEZHA_END_INA } kind;
 	int fd;                 /* -1: closed */
 };
 
@@ -92,6 +94,8 @@ struct nezha_engine {
 	bool aggregator_told[NEZHA_INA_MAX];  /* the user knows that it is not used */
 	bool aggregator_full;           /* ... that not all communicators have sessions */
 	struct nezha_service *service;
+	struct nezha_verbs_device *verbs[NEZHA_RAILS_MAX];  /* of the card's rails; NULL: another kind */
+	struct nezha_verbs_memory verbs_memory;
 	uint64_t shared_memory;         /* bytes that this process has made for its nodes' ranks */
 };
 
@@ -99,7 +103,7 @@ struct nezha_engine {
 struct nezha_team_list *nezha_engine_bucket(struct nezha_engine *engine, uint64_t id);
 struct nezha_team *nezha_engine_team(struct nezha_engine *engine, uint64_t id);
 
-/* Registers or unregisters a connection for edge-triggered events; NEZHA_ERR_SYSTEM. */
+/* Registers or unregisters a connection for edge-triggered events (nothing is done if its fd is -1); NEZHA_ERR_SYSTEM. */
 int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end);
 void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end);
 

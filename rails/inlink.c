@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "rails/clock.h"
 #include "rails/link.h"
@@ -32,6 +31,7 @@ struct nezha_inlink *nezha_inlink_get(struct nezha_engine *engine, int peer)
 	inlink->down_since = nezha_now();
 	for (int r = 0; r < NEZHA_RAILS_MAX; r++) {
 		inlink->paths[r].end = (struct nezha_endpoint){ NEZHA_END_INPATH, -1 };
+		inlink->paths[r].events = (struct nezha_endpoint){ NEZHA_END_INPATH_EVENTS, -1 };
 		inlink->paths[r].inlink = inlink;
 		inlink->paths[r].rail = (uint8_t)r;
 	}
@@ -44,8 +44,10 @@ static void close_inpath(struct nezha_inpath *inpath)
 	if (inpath->end.fd < 0)
 		return;
 	nezha_engine_unwatch(inpath->inlink->engine, &inpath->end);
+	nezha_engine_unwatch(inpath->inlink->engine, &inpath->events);
 	inpath->ops->close_inpath(inpath);
-	inpath->end.fd = -1;
+	inpath->end.fd = inpath->events.fd = -1;
+	inpath->transport = NULL;
 	inpath->up = inpath->more = inpath->in_payload = false;
 	inpath->record_have = inpath->reply_count = inpath->reply_sent = 0;
 	inpath->taken = inpath->told = 0;
@@ -110,27 +112,26 @@ void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause)
 	if (!inpath->up)
 		return;
 	close_inpath(inpath);
-	nezha_info("rail %s from process %d is lost: %s", inlink->engine->rails[inpath->rail].nic.device,
+	nezha_info("rail %s from process %d is lost: %s", nezha_rail_name(&inlink->engine->rails[inpath->rail]),
 	           inlink->peer, cause);
 	if (!nezha_inlink_paths_up(inlink))
 		inlink->down_since = nezha_now();
 	say_again(inlink);
 }
 
-void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, int fd, const struct nezha_rail_ops *ops)
+void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nezha_connection *connection)
 {
 	struct nezha_inpath *inpath = &inlink->paths[rail];
 
 	close_inpath(inpath);
-	if (!inpath->scratch && !(inpath->scratch = malloc(NEZHA_SCRATCH))) {
-		close(fd);
-		return;
-	}
-	inpath->ops = ops;
-	inpath->end.fd = fd;
-	if (nezha_engine_watch(inlink->engine, &inpath->end) != NEZHA_OK) {
-		close(fd);
-		inpath->end.fd = -1;
+	inpath->ops = connection->ops;
+	inpath->transport = connection->transport;
+	inpath->end.fd = connection->fd;
+	inpath->events.fd = connection->events;
+	if ((!inpath->scratch && !(inpath->scratch = malloc(NEZHA_SCRATCH))) ||
+	    nezha_engine_watch(inlink->engine, &inpath->end) != NEZHA_OK ||
+	    nezha_engine_watch(inlink->engine, &inpath->events) != NEZHA_OK) {
+		close_inpath(inpath);
 		return;
 	}
 	inpath->up = inpath->more = true;

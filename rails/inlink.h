@@ -13,7 +13,9 @@
 
 struct nezha_inpath {
 	struct nezha_endpoint end;
+	struct nezha_endpoint events;   /* as nezha_path's */
 	const struct nezha_rail_ops *ops;
+	void *transport;
 	struct nezha_inlink *inlink;
 	uint8_t rail;                   /* ours */
 	bool up;
@@ -45,11 +47,15 @@ void nezha_inlink_destroy(struct nezha_inlink *inlink);
 
 int nezha_inlink_paths_up(const struct nezha_inlink *inlink);
 
-/* A new connection over `rail`; the fd is the inlink's from now on, an older connection is given up. */
-void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, int fd, const struct nezha_rail_ops *ops);
+/* A new connection over `rail`; it is the inlink's from now on, an older one is given up. */
+void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nezha_connection *connection);
 
 /* Takes in what there is, on one receiving end. */
 void nezha_inlink_receive(struct nezha_inpath *inpath);
+
+/* Takes in the next `length` bytes of the connection, records and payload, that the rail has in its memory.  Afterwards the
+ * inpath may be closed.  NEZHA_ERR_PROTOCOL: they make no sense. */
+int nezha_inlink_take(struct nezha_inpath *inpath, const char *data, size_t length);
 
 /* Called by the rail when a checked forward record has come whole: sets up the landing if it has a payload.
  * NEZHA_ERR_PROTOCOL: it makes no sense here. */

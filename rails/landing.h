@@ -42,6 +42,10 @@ size_t nezha_landing_room(struct nezha_landing *landing, void **at);
 /* `n` bytes (<= what room said) have been written there. */
 void nezha_landing_advance(struct nezha_landing *landing, size_t n);
 
+/* The next `n` bytes (<= length - done) of the payload, out of memory of the rail's, aligned for any element: instead of
+ * _room and _advance. */
+void nezha_landing_put(struct nezha_landing *landing, const char *data, size_t n);
+
 /* The call or the team ends: the rest of the payload is dropped, user memory is not touched again. */
 static inline void nezha_landing_drop(struct nezha_landing *landing)
 {

@@ -28,14 +28,14 @@ static void path_init(struct nezha_path *path, struct nezha_link *link, int rail
 
 	memset(path, 0, sizeof *path);
 	path->end = (struct nezha_endpoint){ NEZHA_END_PATH, -1 };
+	path->events = (struct nezha_endpoint){ NEZHA_END_PATH_EVENTS, -1 };
 	path->link = link;
 	path->rail = (uint8_t)rail;
 	TAILQ_INIT(&path->sent);
 	for (uint32_t i = 0; i < link->card.rail_count; i++) {
 		const struct nezha_card_rail *theirs = &link->card.rails[i];
 
-		if (theirs->key_subnet == mine->key_subnet && theirs->key_prefix == mine->key_prefix &&
-		    theirs->key_entry == mine->key_entry && theirs->key_ordinal == mine->key_ordinal) {
+		if (nezha_card_same_rail(theirs, mine)) {
 			uint32_t speed = mine->speed ? mine->speed : NOMINAL_UNKNOWN;
 
 			if (theirs->speed && theirs->speed < speed)
@@ -79,8 +79,10 @@ void nezha_path_close(struct nezha_path *path)
 	if (path->end.fd < 0)
 		return;
 	nezha_engine_unwatch(path->link->engine, &path->end);
+	nezha_engine_unwatch(path->link->engine, &path->events);
 	path->ops->close_path(path);
-	path->end.fd = -1;
+	path->end.fd = path->events.fd = -1;
+	path->transport = NULL;
 	path->up = false;
 }
 

@@ -23,7 +23,9 @@ struct nezha_outgoing {
 
 struct nezha_path {
 	struct nezha_endpoint end;
+	struct nezha_endpoint events;   /* of a rail whose data go apart; else its fd is -1 */
 	const struct nezha_rail_ops *ops;
+	void *transport;                /* the rail's own state, if it has any */
 	struct nezha_link *link;
 	uint8_t rail;                   /* ours */
 	uint8_t peer_rail;              /* the peer's number of the same rail */
@@ -75,8 +77,8 @@ void nezha_link_destroy(struct nezha_link *link);
 
 int nezha_link_paths_up(const struct nezha_link *link);
 
-/* A new connection for path `rail`; the fd is the link's from now on, an older connection is given up. */
-void nezha_link_attach(struct nezha_link *link, int rail, int fd, const struct nezha_rail_ops *ops);
+/* A new connection for path `rail`; it is the link's from now on, an older one is given up. */
+void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_connection *connection);
 
 /* Queues a block: on a path if its receiver can take it, else it is held until the grant. */
 void nezha_link_send(struct nezha_link *link, struct nezha_tx *tx);

@@ -6,8 +6,20 @@ libnezha_core_la_SOURCES += \
 	rails/fingerprint.c rails/fingerprint.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/landing.c rails/landing.h rails/link.c rails/link.h \
 	rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/service.c rails/service.h \
-	rails/share.c rails/share.h rails/split.c rails/split.h rails/tcp.c \
+	rails/share.c rails/share.h rails/split.c rails/split.h rails/stream.c rails/tcp.c \
 	rails/team.c rails/team.h rails/traffic.c rails/wire.c rails/wire.h
+
+# the verbs rail; its ports are known without libibverbs
+libnezha_core_la_SOURCES += \
+	rails/contact_verbs.c rails/contact_verbs.h rails/service_verbs.c rails/service_verbs.h rails/verbs.h \
+	rails/verbs_offer.c rails/verbs_offer.h rails/verbs_port.c rails/verbs_port.h
+if HAVE_VERBS
+libnezha_core_la_SOURCES += \
+	rails/verbs.c rails/verbs_api.c rails/verbs_api.h rails/verbs_device.c rails/verbs_end.c rails/verbs_end.h \
+	rails/verbs_make.c
+else
+libnezha_core_la_SOURCES += rails/verbs_none.c
+endif
 
 # several ranks on a node
 libnezha_core_la_SOURCES += \

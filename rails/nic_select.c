@@ -12,6 +12,8 @@
 struct selection {
 	const struct nezha_nic *nics;
 	size_t nic_count;
+	const struct nezha_verbs_port *ports;
+	size_t port_count;
 	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
 	size_t count;
 	size_t beyond;             /* rails that no longer fitted */
@@ -24,34 +26,45 @@ static struct in_addr subnet_of(struct in_addr address, unsigned prefix)
 	return address;
 }
 
-static bool is_selected(const struct selection *selection, const struct nezha_nic *nic)
+static bool is_same(const struct nezha_rail_nic *a, const struct nezha_rail_nic *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == NEZHA_RAIL_VERBS)
+		return !strcmp(a->port.device, b->port.device) && a->port.port == b->port.port;
+	return !strcmp(a->nic.device, b->nic.device) && a->nic.address.s_addr == b->nic.address.s_addr;
+}
+
+static bool is_selected(const struct selection *selection, const struct nezha_rail_nic *rail)
 {
 	for (size_t r = 0; r < selection->count; r++)
-		if (strcmp(selection->rails[r].nic.device, nic->device) == 0 &&
-		    selection->rails[r].nic.address.s_addr == nic->address.s_addr)
+		if (is_same(&selection->rails[r], rail))
 			return true;
 	return false;
 }
 
-/* Adds a rail under the key (subnet, prefix, entry), with the next free ordinal of it. */
-static void add(struct selection *selection, const struct nezha_nic *nic, struct in_addr subnet,
-                unsigned prefix, size_t entry)
+/* Adds a rail under the key (kind, subnet, prefix, entry), with the next free ordinal of it; port: NULL for TCP. */
+static void add(struct selection *selection, const struct nezha_nic *nic, const struct nezha_verbs_port *port,
+                struct in_addr subnet, unsigned prefix, size_t entry)
 {
 	struct nezha_rail_nic rail = {
+		.kind = port ? NEZHA_RAIL_VERBS : NEZHA_RAIL_TCP,
 		.nic = *nic,
 		.key_subnet = subnet.s_addr,
 		.key_prefix = (uint8_t)prefix,
 		.key_entry = (uint8_t)entry,
 	};
 
-	if (is_selected(selection, nic))
+	if (port)
+		rail.port = *port;
+	if (is_selected(selection, &rail))
 		return;
 	if (selection->count == NEZHA_RAILS_MAX) {
 		selection->beyond++;
 		return;
 	}
 	for (size_t r = 0; r < selection->count; r++)
-		if (selection->rails[r].key_subnet == rail.key_subnet &&
+		if (selection->rails[r].kind == rail.kind && selection->rails[r].key_subnet == rail.key_subnet &&
 		    selection->rails[r].key_prefix == prefix && selection->rails[r].key_entry == entry)
 			rail.key_ordinal++;
 	selection->rails[selection->count++] = rail;
@@ -78,7 +91,7 @@ static void select_auto(struct selection *selection)
 		if (nic->why_not)
 			continue;
 		if (rank_by_speed(selection, i) < NEZHA_RAILS_MAX)
-			add(selection, nic, subnet_of(nic->address, nic->prefix), nic->prefix, 0);
+			add(selection, nic, NULL, subnet_of(nic->address, nic->prefix), nic->prefix, 0);
 		else
 			selection->beyond++;
 	}
@@ -146,7 +159,7 @@ static void select_device(struct selection *selection, const char *device, size_
 		        "NEZHA_RAILS: \"tcp:%s\": %s is down or has no carrier on this host\n", device,
 		        device);
 	else
-		add(selection, best, (struct in_addr){ 0 }, 0, entry + 1);
+		add(selection, best, NULL, (struct in_addr){ 0 }, 0, entry + 1);
 }
 
 /* Of each device with addresses in the subnet the first one. */
@@ -169,7 +182,7 @@ static void select_subnet(struct selection *selection, const struct nezha_rail_e
 			continue;
 		}
 		any = true;
-		add(selection, nic, entry->subnet, entry->prefix, 0);
+		add(selection, nic, NULL, entry->subnet, entry->prefix, 0);
 	}
 	if (down)
 		fprintf(selection->notes,
@@ -180,27 +193,125 @@ static void select_subnet(struct selection *selection, const struct nezha_rail_e
 		        subnet, entry->prefix);
 }
 
+/* ---- RDMA devices ---- */
+
+/* Where the port's connections are made. */
+static const struct nezha_nic *find_nic(const struct selection *selection, const struct nezha_verbs_port *port)
+{
+	const struct nezha_nic *usable = NULL;
+
+	for (size_t i = 0; i < selection->nic_count; i++) {
+		const struct nezha_nic *nic = &selection->nics[i];
+
+		if (nic->address.s_addr && nic->address.s_addr == port->address.s_addr)
+			return nic;
+		if (!nic->why_not && !usable)
+			usable = nic;
+	}
+	return usable;
+}
+
+static void add_port(struct selection *selection, const struct nezha_verbs_port *port, struct in_addr subnet,
+                     unsigned prefix, size_t entry)
+{
+	const struct nezha_nic *nic = find_nic(selection, port);
+
+	if (port->why_not)
+		fprintf(selection->notes, "NEZHA_RAILS: verbs:%s:%u cannot be used on this host: %s\n", port->device,
+		        port->port, port->why_not);
+	else if (!nic)
+		fprintf(selection->notes, "NEZHA_RAILS: verbs:%s:%u cannot be used on this host: there is no interface with "
+		        "an IPv4 address to make connections over\n", port->device, port->port);
+	else
+		add(selection, nic, port, subnet, prefix, entry);
+}
+
+/* The ports of a device, or the one that was named; false if there is none. */
+static bool select_port(struct selection *selection, const struct nezha_rail_entry *named, size_t entry)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < selection->port_count; i++) {
+		const struct nezha_verbs_port *port = &selection->ports[i];
+
+		if (strcmp(port->device, named->device) || (named->port && named->port != port->port))
+			continue;
+		any = true;
+		add_port(selection, port, (struct in_addr){ 0 }, 0, entry + 1);
+	}
+	return any;
+}
+
+static void select_port_subnet(struct selection *selection, const struct nezha_rail_entry *entry)
+{
+	char subnet[INET_ADDRSTRLEN];
+	bool any = false;
+
+	for (size_t i = 0; i < selection->port_count; i++) {
+		const struct nezha_verbs_port *port = &selection->ports[i];
+
+		if (!port->address.s_addr || subnet_of(port->address, entry->prefix).s_addr != entry->subnet.s_addr)
+			continue;
+		any = true;
+		add_port(selection, port, entry->subnet, entry->prefix, 0);
+	}
+	if (!any)
+		fprintf(selection->notes, "NEZHA_RAILS: \"verbs:%s/%u\": no RDMA device of this host has an address in it\n",
+		        inet_ntop(AF_INET, &entry->subnet, subnet, sizeof subnet), entry->prefix);
+}
+
+/* The message, malloc'd; NULL: no memory. */
+static char *unknown_port(const struct selection *selection, const struct nezha_rail_entry *entry)
+{
+	char *text = NULL, port[8] = "";
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	if (entry->port)
+		snprintf(port, sizeof port, ":%u", entry->port);
+	fprintf(f, "NEZHA_RAILS: \"verbs:%s%s\": there is no such RDMA device or port on this host; there are ", entry->device,
+	        port);
+	for (size_t i = 0; i < selection->port_count; i++)
+		fprintf(f, "%s%s:%u", i ? ", " : "", selection->ports[i].device, selection->ports[i].port);
+	if (!selection->port_count)
+		fputs("none", f);
+	return fclose(f) ? NULL : text;
+}
+
+static int refuse(char *text, char **error)
+{
+	if (!text)
+		return NEZHA_ERR_NOMEM;
+	*error = text;
+	return NEZHA_ERR_INVALID;
+}
+
+static int select_entry(struct selection *selection, const struct nezha_rail_entry *entry, size_t index, char **error)
+{
+	if (entry->kind == NEZHA_RAIL_VERBS && !*entry->device)
+		select_port_subnet(selection, entry);
+	else if (entry->kind == NEZHA_RAIL_VERBS && !select_port(selection, entry, index))
+		return refuse(unknown_port(selection, entry), error);
+	else if (entry->kind == NEZHA_RAIL_TCP && !*entry->device)
+		select_subnet(selection, entry);
+	else if (entry->kind == NEZHA_RAIL_TCP && !exists(selection, entry->device))
+		return refuse(unknown_device(selection, entry->device), error);
+	else if (entry->kind == NEZHA_RAIL_TCP)
+		select_device(selection, entry->device, index);
+	return NEZHA_OK;
+}
+
 static int select_named(struct selection *selection, const struct nezha_rail_entry *entries, size_t count,
                         char **error)
 {
-	for (size_t e = 0; e < count; e++) {
-		if (entries[e].aggregator.port)
-			continue;
-		if (!*entries[e].device) {
-			select_subnet(selection, &entries[e]);
-			continue;
-		}
-		if (!exists(selection, entries[e].device)) {
-			char *text = unknown_device(selection, entries[e].device);
+	int status = NEZHA_OK;
 
-			if (!text)
-				return NEZHA_ERR_NOMEM;
-			*error = text;
-			return NEZHA_ERR_INVALID;
-		}
-		select_device(selection, entries[e].device, e);
-	}
-	return NEZHA_OK;
+	for (size_t e = 0; e < count && status == NEZHA_OK; e++)
+		if (!entries[e].aggregator.port)
+			status = select_entry(selection, &entries[e], e, error);
+	return status;
 }
 
 /* Aggregators alone are beside the rails that are found. */
@@ -212,11 +323,13 @@ static bool names_rails(const struct nezha_rail_entry *entries, size_t count)
 	return false;
 }
 
-int nezha_nic_select(const char *spec, const struct nezha_nic *nics, size_t count,
+int nezha_nic_select(const char *spec, const struct nezha_nic_set *set,
                      struct nezha_rail_nic *rails, size_t *rail_count, char **notes, char **error)
 {
 	struct nezha_rail_entry entries[NEZHA_RAIL_ENTRIES_MAX];
-	struct selection selection = { .nics = nics, .nic_count = count };
+	struct selection selection = {
+		.nics = set->nics, .nic_count = set->nic_count, .ports = set->ports, .port_count = set->port_count,
+	};
 	size_t entry_count, len;
 	char *text = NULL;
 	int status = nezha_rail_spec_parse(spec, entries, &entry_count, error);

@@ -2,6 +2,7 @@
 #include "rails/nic_spec.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 #include "tuning/text.h"
 
 #define ALLOWED \
-	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and up to 4 ina:ADDRESS[:PORT]"
+	"allowed is auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by " \
+	"commas, and up to 4 ina:ADDRESS[:PORT]"
 #define ENTRY_MAX 64           /* bytes of an entry; the longest right one is tcp:255.255.255.255/31 */
 
 /* The only place that makes messages about the spec.  Always fails. */
@@ -49,33 +51,39 @@ static int parse_bits(const char *text)
 	return bits;
 }
 
-static int parse_subnet(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
+static const char *kind_name(enum nezha_rail_kind kind)
+{
+	return kind == NEZHA_RAIL_VERBS ? "verbs" : "tcp";
+}
+
+static int parse_subnet(const char *entry, const char *where, enum nezha_rail_kind kind, struct nezha_rail_entry *out,
+                        char **error)
 {
 	char address[ENTRY_MAX + 1], right[INET_ADDRSTRLEN];
-	const char *slash = strchr(where, '/');
+	const char *slash = strchr(where, '/'), *name = kind_name(kind);
 	int bits = parse_bits(slash + 1);
 	struct in_addr subnet, masked;
 
 	memcpy(address, where, (size_t)(slash - where));
 	address[slash - where] = '\0';
 	if (strchr(address, ':'))
-		return refuse(error, "NEZHA_RAILS: \"%s\": subnets are IPv4, such as tcp:10.1.0.0/16", entry);
+		return refuse(error, "NEZHA_RAILS: \"%s\": subnets are IPv4, such as %s:10.1.0.0/16", entry, name);
 	if (inet_pton(AF_INET, address, &subnet) != 1)
 		return refuse(error,
 		              "NEZHA_RAILS: \"%s\": \"%s\" is no IPv4 address; a subnet is such as "
-		              "tcp:10.1.0.0/16",
-		              entry, address);
+		              "%s:10.1.0.0/16",
+		              entry, address, name);
 	if (bits < 1 || bits > 31)
 		return refuse(error,
 		              "NEZHA_RAILS: \"%s\": \"%s\" is no length of a subnet; allowed are 1 to 31, as "
-		              "in tcp:10.1.0.0/16",
-		              entry, slash + 1);
+		              "in %s:10.1.0.0/16",
+		              entry, slash + 1, name);
 	masked.s_addr = subnet.s_addr & htonl(UINT32_MAX << (32 - bits));
 	if (masked.s_addr != subnet.s_addr)
 		return refuse(error,
-		              "NEZHA_RAILS: \"%s\" has bits set behind the first %d; the subnet is tcp:%s/%d",
-		              entry, bits, inet_ntop(AF_INET, &masked, right, sizeof right), bits);
-	*out = (struct nezha_rail_entry){ .subnet = subnet, .prefix = (uint8_t)bits };
+		              "NEZHA_RAILS: \"%s\" has bits set behind the first %d; the subnet is %s:%s/%d",
+		              entry, bits, name, inet_ntop(AF_INET, &masked, right, sizeof right), bits);
+	*out = (struct nezha_rail_entry){ .kind = kind, .subnet = subnet, .prefix = (uint8_t)bits };
 	return NEZHA_OK;
 }
 
@@ -88,31 +96,53 @@ static bool has_odd_character(const char *device)
 	return false;
 }
 
-static int parse_device(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
+static int parse_device(const char *entry, const char *where, enum nezha_rail_kind kind, struct nezha_rail_entry *out,
+                        char **error)
 {
+	size_t len = strlen(where), most = kind == NEZHA_RAIL_TCP ? IF_NAMESIZE : NEZHA_VERBS_NAME;
 	struct in_addr address;
-	size_t len = strlen(where);
 
 	if (inet_pton(AF_INET, where, &address) == 1)
 		return refuse(error,
 		              "NEZHA_RAILS: \"%s\" is an address; a subnet needs its length, as in "
-		              "tcp:10.1.0.0/16",
-		              entry);
+		              "%s:10.1.0.0/16",
+		              entry, kind_name(kind));
 	if (len == 0)
 		return refuse(error, "NEZHA_RAILS: \"%s\" names no device; " ALLOWED, entry);
-	if (len >= IF_NAMESIZE || has_odd_character(where))
+	if (len >= most || has_odd_character(where))
 		return refuse(error,
 		              "NEZHA_RAILS: \"%s\": \"%s\" cannot be a device (1 to %d characters, without "
 		              "blank and colon); " ALLOWED,
-		              entry, where, IF_NAMESIZE - 1);
-	*out = (struct nezha_rail_entry){ .prefix = 0 };
+		              entry, where, (int)most - 1);
+	*out = (struct nezha_rail_entry){ .kind = kind };
 	memcpy(out->device, where, len);
 	return NEZHA_OK;
 }
 
+/* "mlx5_0" or "mlx5_0:1" */
+static int parse_port(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
+{
+	const char *colon = strchr(where, ':');
+	char device[ENTRY_MAX + 1];
+	char *end = NULL;
+	long port = 0;
+	int status;
+
+	snprintf(device, sizeof device, "%.*s", (int)(colon ? colon - where : ENTRY_MAX), where);
+	if (colon && colon[1] >= '1' && colon[1] <= '9')
+		port = strtol(colon + 1, &end, 10);
+	if (colon && (!end || *end || port > 254))
+		return refuse(error, "NEZHA_RAILS: \"%s\": \"%s\" is no port of a device; allowed are 1 to 254, as in "
+		              "verbs:mlx5_0:1", entry, colon + 1);
+	status = parse_device(entry, device, NEZHA_RAIL_VERBS, out, error);
+	if (status == NEZHA_OK)
+		out->port = (uint8_t)port;
+	return status;
+}
+
 static bool is_later_kind(const char *entry, size_t len)
 {
-	static const char *const kinds[] = { "verbs", "sharp", "native", NULL };
+	static const char *const kinds[] = { "sharp", "native", NULL };
 
 	for (const char *const *kind = kinds; *kind; kind++)
 		if (strlen(*kind) == len && memcmp(*kind, entry, len) == 0)
@@ -153,11 +183,14 @@ static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **e
 		              entry, entry);
 	if (kind == 3 && memcmp(entry, "ina", 3) == 0)
 		return parse_aggregator(entry, colon + 1, out, error);
+	if (kind == 5 && memcmp(entry, "verbs", 5) == 0)
+		return strchr(colon, '/') ? parse_subnet(entry, colon + 1, NEZHA_RAIL_VERBS, out, error) :
+		                            parse_port(entry, colon + 1, out, error);
 	if (kind != 3 || memcmp(entry, "tcp", 3) != 0)
 		return refuse(error, "NEZHA_RAILS: \"%s\": \"%.*s\" is no kind of rail; " ALLOWED, entry,
 		              (int)kind, entry);
-	return strchr(colon, '/') ? parse_subnet(entry, colon + 1, out, error) :
-	                            parse_device(entry, colon + 1, out, error);
+	return strchr(colon, '/') ? parse_subnet(entry, colon + 1, NEZHA_RAIL_TCP, out, error) :
+	                            parse_device(entry, colon + 1, NEZHA_RAIL_TCP, out, error);
 }
 
 /* Entry n, if it is an aggregator: another one than those before it, and not one too many. */
@@ -224,6 +257,21 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 	}
 	*count = n;
 	return NEZHA_OK;
+}
+
+bool nezha_nic_names_verbs(const char *spec)
+{
+	struct nezha_rail_entry entries[NEZHA_RAIL_ENTRIES_MAX];
+	size_t count;
+	char *error = NULL;
+
+	if (nezha_rail_spec_parse(spec, entries, &count, &error) != NEZHA_OK)
+		count = 0;
+	free(error);
+	for (size_t i = 0; i < count; i++)
+		if (!entries[i].aggregator.port && entries[i].kind == NEZHA_RAIL_VERBS)
+			return true;
+	return false;
 }
 
 uint32_t nezha_nic_aggregators(const char *spec, struct nezha_ina_address out[NEZHA_INA_MAX])

@@ -3,19 +3,21 @@
 #ifndef NEZHA_RAILS_NIC_SPEC_H
 #define NEZHA_RAILS_NIC_SPEC_H
 
-#include <net/if.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "rails/ina_address.h"
+#include "rails/nic.h"
 
 #define NEZHA_RAIL_ENTRIES_MAX 32
 
 /* One entry: a device, or (device empty) a subnet, or an aggregator. */
 struct nezha_rail_entry {
 	struct nezha_ina_address aggregator;   /* port 0: it is none */
-	char device[IF_NAMESIZE];
+	enum nezha_rail_kind kind;
+	char device[NEZHA_VERBS_NAME];         /* TCP: shorter than IF_NAMESIZE */
+	uint8_t port;              /* VERBS: of the device, 0: all */
 	struct in_addr subnet;     /* network byte order, no bit set behind the prefix */
 	uint8_t prefix;            /* 1..31 */
 };

@@ -24,12 +24,17 @@ struct nezha_wire;
 struct nezha_rail_ops {
 	const char *name;
 
+	/* Data does not go over the connection's descriptor: that only tells by its end that the peer is gone.  What comes
+	 * is told by path->events, inpath->events. */
+	bool apart;
+
 	/* Moves path->out (header, then payload) on as far as there is room.  NEZHA_OK: all of it was handed over and
 	 * the memory may be changed; NEZHA_INPROGRESS: no room, path->ready will be set when there is; an error:
 	 * the connection is lost. */
 	int (*send)(struct nezha_path *path);
 
-	/* Takes in backward records and passes each to nezha_link_backward.  NEZHA_OK: nothing more for now. */
+	/* Takes in backward records and passes each to nezha_link_backward; may set path->ready.  NEZHA_OK: nothing more for
+	 * now. */
 	int (*listen)(struct nezha_path *path);
 
 	/* What the estimator and the stall detection need to know. */
@@ -49,6 +54,14 @@ struct nezha_rail_ops {
 };
 
 extern const struct nezha_rail_ops nezha_tcp_rail;
+
+/* A connection that was made, as it is handed to a link or inlink. */
+struct nezha_connection {
+	const struct nezha_rail_ops *ops;
+	int fd;                         /* its TCP connection */
+	int events;                     /* readable when there may be something to do; -1 unless ops->apart; the transport's */
+	void *transport;                /* the rail's own state; close_path or close_inpath ends it */
+};
 
 #define NEZHA_COLLECTIVES_MAX 4     /* of a team */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How a link notices that a path is lost, what becomes of its blocks, and how a path comes (back) into use. */
 #include <string.h>
-#include <unistd.h>
 
 #include "rails/clock.h"
 #include "rails/deal.h"
@@ -101,7 +100,7 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	path->back_have = 0;
 	if (!nezha_link_paths_up(link))
 		link->down_since = nezha_now();
-	nezha_info("rail %s to process %d on %s is lost: %s", engine->rails[path->rail].nic.device, link->peer,
+	nezha_info("rail %s to process %d on %s is lost: %s", nezha_rail_name(&engine->rails[path->rail]), link->peer,
 	           link->card.hostname, cause);
 	requeue(link, path);
 	nezha_link_ask_again(link);
@@ -109,31 +108,33 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	nezha_link_pump(link);
 }
 
-void nezha_link_attach(struct nezha_link *link, int rail, int fd, const struct nezha_rail_ops *ops)
+void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_connection *connection)
 {
 	struct nezha_path *path = &link->paths[rail];
 	struct nezha_path_sample sample;
 
 	if (path->up)
 		nezha_link_path_fail(path, "replaced by a new connection");
-	path->ops = ops;
-	path->end.fd = fd;
-	if (nezha_engine_watch(link->engine, &path->end) != NEZHA_OK) {
-		close(fd);
-		path->end.fd = -1;
+	path->ops = connection->ops;
+	path->transport = connection->transport;
+	path->end.fd = connection->fd;
+	path->events.fd = connection->events;
+	if (nezha_engine_watch(link->engine, &path->end) != NEZHA_OK ||
+	    nezha_engine_watch(link->engine, &path->events) != NEZHA_OK) {
+		nezha_path_close(path);
 		return;
 	}
 	path->up = path->ready = true;
 	path->written = path->stalled = path->base_acked = 0;
 	memset(&path->last, 0, sizeof path->last);
-	if (ops->sample(path, &sample) == NEZHA_OK)
+	if (path->ops->sample(path, &sample) == NEZHA_OK)
 		path->base_acked = sample.acked;
 	path->last.time = nezha_now();
 	nezha_estimator_restart(&path->estimator);
 	link->down_since = 0;
 	if (path->lost) {
 		link->engine->stats[rail].returns++;
-		nezha_info("rail %s to process %d on %s is back", link->engine->rails[rail].nic.device, link->peer,
+		nezha_info("rail %s to process %d on %s is back", nezha_rail_name(&link->engine->rails[rail]), link->peer,
 		           link->card.hostname);
 	}
 	/* Shares start anew, else the newcomer would be given everything until it had caught up. */

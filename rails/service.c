@@ -20,6 +20,7 @@
 #include "rails/ina.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
+#include "rails/service_verbs.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -40,7 +41,7 @@ struct nezha_service {
 	uint32_t room;
 };
 
-enum { AT_KICK, AT_CARRIER, AT_LISTENERS };
+enum { AT_KICK, AT_CARRIER, AT_LISTENERS };   /* then, as many, the devices of verbs rails; then contacts */
 
 /* ---- contacts ---- */
 
@@ -205,7 +206,12 @@ static void carrier_changed(struct nezha_engine *engine, int index, bool running
 	struct nezha_inlink *inlink;
 
 	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
-		if ((int)if_nametoindex(engine->rails[r].nic.device) != index)
+		const struct nezha_rail_nic *rail = &engine->rails[r];
+
+		if ((int)if_nametoindex(rail->nic.device) != index)
+			continue;
+		/* An interface that only makes connections for the port. */
+		if (rail->kind == NEZHA_RAIL_VERBS && rail->port.address.s_addr != rail->nic.address.s_addr)
 			continue;
 		LIST_FOREACH(link, &engine->links, entry) {
 			link->paths[r].retry_at = link->paths[r].pause = 0;
@@ -259,7 +265,7 @@ static bool make_room(struct nezha_service *service, uint32_t need)
 /* Fills service->poll: what is returned, then *inas sessions with aggregators; lowers *next to the first deadline. */
 static uint32_t fill_poll(struct nezha_service *service, uint64_t *next, uint32_t *inas)
 {
-	uint32_t rails = service->engine->card.rail_count, n = AT_LISTENERS + rails;
+	uint32_t rails = service->engine->card.rail_count, n = AT_LISTENERS + 2 * rails;
 	struct nezha_contact *contact;
 
 	pthread_mutex_lock(&service->engine->lock);
@@ -271,8 +277,11 @@ static uint32_t fill_poll(struct nezha_service *service, uint64_t *next, uint32_
 	pthread_mutex_unlock(&service->engine->lock);
 	service->poll[AT_KICK] = (struct pollfd){ service->kick, POLLIN, 0 };
 	service->poll[AT_CARRIER] = (struct pollfd){ service->carrier, POLLIN, 0 };
-	for (uint32_t r = 0; r < rails; r++)
+	for (uint32_t r = 0; r < rails; r++) {
 		service->poll[AT_LISTENERS + r] = (struct pollfd){ service->listeners[r], POLLIN, 0 };
+		service->poll[AT_LISTENERS + rails + r] =
+			(struct pollfd){ nezha_service_verbs_watch(service->engine, r), POLLIN, 0 };
+	}
 	LIST_FOREACH(contact, &service->contacts, entry) {
 		short events = contact->state == NEZHA_CONTACT_CONNECTING ? POLLOUT : POLLIN;
 
@@ -316,6 +325,7 @@ static bool turn(struct nezha_service *service)
 	pthread_mutex_unlock(&service->engine->lock);
 	if (stop)
 		return false;
+	nezha_service_verbs_turn(service->engine, now, &next);
 	ask(service);
 	n = fill_poll(service, &next, &inas);
 	wait = next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / NEZHA_MSEC + 1);
@@ -327,7 +337,10 @@ static bool turn(struct nezha_service *service)
 		nezha_warn("eventfd: %m");
 	if (service->poll[AT_CARRIER].revents)
 		read_carrier(service);
-	turn_contacts(service, AT_LISTENERS + rails, n);
+	for (uint32_t r = 0; r < rails; r++)
+		if (service->poll[AT_LISTENERS + rails + r].revents)
+			nezha_service_verbs_event(service->engine, r);
+	turn_contacts(service, AT_LISTENERS + 2 * rails, n);
 	for (uint32_t r = 0; r < rails; r++)
 		if (service->poll[AT_LISTENERS + r].revents)
 			accept_all(service, (int)r);
@@ -362,13 +375,14 @@ static int listen_on(const struct nezha_nic *nic, uint16_t *port)
 	return fd;
 }
 
-static void name_rail(struct nezha_rail_stats *stats, const struct nezha_nic *nic)
+static void name_rail(struct nezha_rail_stats *stats, const struct nezha_rail_nic *rail)
 {
+	const struct nezha_nic *nic = &rail->nic;
 	struct in_addr net = { nic->address.s_addr };
 	char text[INET_ADDRSTRLEN];
 
 	net.s_addr &= nic->prefix ? htonl(UINT32_MAX << (32 - nic->prefix)) : 0;
-	memcpy(stats->device, nic->device, sizeof stats->device);
+	snprintf(stats->device, sizeof stats->device, "%.15s", nezha_rail_name(rail));
 	inet_ntop(AF_INET, &net, text, sizeof text);
 	snprintf(stats->subnet, sizeof stats->subnet, "%s/%u", text, nic->prefix);
 }
@@ -381,19 +395,26 @@ static void open_rails(struct nezha_service *service)
 
 	for (size_t r = 0; r < engine->config.rail_count && r < NEZHA_RAILS_MAX; r++) {
 		struct nezha_rail_nic rail = engine->rails[r];
+		uint32_t at = card->rail_count;
 		uint16_t port = 0;
 		int fd = listen_on(&rail.nic, &port);
-		uint32_t at = card->rail_count;
 
 		if (fd < 0)
 			continue;
+		engine->verbs[at] = NULL;
+		if (rail.kind == NEZHA_RAIL_VERBS && nezha_verbs_open(&rail.port, &engine->config.verbs, &engine->verbs_memory,
+		                                                      &engine->verbs[at]) != NEZHA_OK) {
+			close(fd);
+			continue;
+		}
 		service->listeners[at] = fd;
 		engine->rails[at] = rail;
-		name_rail(&engine->stats[at], &rail.nic);
+		name_rail(&engine->stats[at], &rail);
 		card->rails[at] = (struct nezha_card_rail){
 			.key_subnet = rail.key_subnet, .key_prefix = rail.key_prefix, .key_entry = rail.key_entry,
-			.key_ordinal = rail.key_ordinal, .prefix = rail.nic.prefix, .port = port,
-			.address = rail.nic.address.s_addr, .speed = rail.nic.speed,
+			.key_ordinal = rail.key_ordinal, .kind = (uint16_t)rail.kind, .prefix = rail.nic.prefix,
+			.port = port, .address = rail.nic.address.s_addr,
+			.speed = rail.kind == NEZHA_RAIL_VERBS ? rail.port.speed : rail.nic.speed,
 		};
 		card->rail_count++;
 	}

@@ -22,17 +22,17 @@
 
 /* ---- rails in common ---- */
 
-static bool same_rail(const struct nezha_card_rail *a, const struct nezha_card_rail *b)
+bool nezha_card_same_rail(const struct nezha_card_rail *a, const struct nezha_card_rail *b)
 {
-	return a->key_subnet == b->key_subnet && a->key_prefix == b->key_prefix && a->key_entry == b->key_entry &&
-	       a->key_ordinal == b->key_ordinal;
+	return a->kind == b->kind && a->key_subnet == b->key_subnet && a->key_prefix == b->key_prefix &&
+	       a->key_entry == b->key_entry && a->key_ordinal == b->key_ordinal;
 }
 
 /* The process's number of the rail, -1: it has no such rail. */
 static int find_rail(const struct nezha_card *card, const struct nezha_card_rail *rail)
 {
 	for (uint32_t i = 0; i < card->rail_count; i++)
-		if (same_rail(&card->rails[i], rail))
+		if (nezha_card_same_rail(&card->rails[i], rail))
 			return (int)i;
 	return -1;
 }
@@ -71,7 +71,7 @@ uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezh
 	uint32_t named = 0;
 
 	for (int c = 0; c < team->common; c++)
-		if (nezha_rail_set_has(set, &team->subnet[c]))
+		if (team->engine->rails[team->rails[c]].kind == NEZHA_RAIL_TCP && nezha_rail_set_has(set, &team->subnet[c]))
 			named |= 1u << c;
 	return named;
 }
@@ -220,7 +220,7 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 		mask = LINK_OK;
 	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
 		if (!link->paths[r].up && link->paths[r].joined && !link->opened)
-			nezha_info("rail %s does not reach process %d on %s", engine->rails[r].nic.device,
+			nezha_info("rail %s does not reach process %d on %s", nezha_rail_name(&engine->rails[r]),
 			           link->peer, link->card.hostname);
 	}
 	for (int c = 0; c < team->common; c++)

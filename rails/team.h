@@ -23,6 +23,7 @@
 #include "tuning/rail_set.h"
 #include "tuning/settings.h"
 #include "tuning/types.h"
+#include "tuning/verbs_options.h"
 
 #define NEZHA_KEY_BYTES 32
 #define NEZHA_PROTOCOL 2        /* of cards and wire records; differing ones do not talk */
@@ -44,10 +45,13 @@ struct nezha_card {
 		uint32_t address;          /* network byte order */
 		uint16_t port;             /* where its service thread listens; host byte order */
 		uint8_t key_prefix, key_entry, key_ordinal, prefix;
-		uint16_t reserved;
+		uint16_t kind;             /* enum nezha_rail_kind */
 		uint32_t speed;            /* Mbit/s, 0 unknown */
 	} rails[NEZHA_RAILS_MAX];
 };
+
+/* Whether both are the same rail of their processes. */
+bool nezha_card_same_rail(const struct nezha_card_rail *a, const struct nezha_card_rail *b);
 
 /* Called now and then by a thread that waits inside nezha_allreduce (at least every millisecond while
  * waiting; every 4 ms while it waits for ranks of its own node; no more than needed): lets MPI progress.  Called without any lock of ours held. */
@@ -59,6 +63,7 @@ struct nezha_engine_config {
 	const struct nezha_rail_nic *rails;  /* copied */
 	size_t rail_count;                   /* 0..NEZHA_RAILS_MAX; 0 is allowed: every team then lacks rails */
 	enum nezha_policy_kind policy;
+	struct nezha_verbs_options verbs;    /* how verbs rails connect */
 	struct nezha_ina_address aggregators[NEZHA_INA_MAX];  /* that all teams use beside the links */
 	uint32_t aggregator_count;           /* 0..NEZHA_INA_MAX */
 	nezha_progress_fn *progress;         /* may be NULL */
@@ -99,7 +104,7 @@ int nezha_team_rails_common(const struct nezha_team *team, int *most);
 /* The subnet of the team's common rail c (< nezha_team_rails_common), as rank 0 has it: the same on all ranks. */
 struct nezha_subnet nezha_team_rail(const struct nezha_team *team, int c);
 
-/* The team's common rails that the set names: bit c for rail c, the same on all ranks.  0: none (or the set is empty). */
+/* The team's common rails of TCP that the set names: bit c for rail c, the same on all ranks.  0: none (or the set is empty). */
 uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezha_rail_set *set);
 
 /* How a call shall go; the same on all ranks, but for the note's values. */

@@ -17,6 +17,19 @@ bool nezha_info_host(json_t *json);
 /* Whether the aggregators that NEZHA_RAILS names answer; one that does not is no problem: jobs then go without. */
 void nezha_info_aggregators(const char *spec, json_t *json);
 
+/* The RDMA ports of this host and why those that are no rails are none; nothing if there are none. */
+struct nezha_verbs_port;
+struct nezha_rail_nic;
+void nezha_info_ports(const struct nezha_verbs_port *ports, size_t count, const struct nezha_rail_nic *rails,
+                      size_t rail_count, json_t *json);
+
+/* One that is a rail: as JSON (why_not may be NULL), and as a line of the table of rails. */
+json_t *nezha_info_describe_port(const struct nezha_verbs_port *port, const char *why_not);
+void nezha_info_print_port(const struct nezha_verbs_port *port);
+
+/* "25 Gbit/s", "unknown". */
+void nezha_info_speed(char *text, size_t len, uint32_t mbit);
+
 /* What the table says. */
 struct nezha_info_query {
 	struct nezha_scale scale;

@@ -7,15 +7,19 @@
 
 #include "rails/fingerprint.h"
 #include "rails/nic.h"
+#include "rails/verbs.h"
 #include "tuning/info.h"
 #include "tuning/settings.h"
 #include "tuning/status.h"
 
 #define NICS_MAX 1024
+#define PORTS_MAX 64
 
 struct host {
 	struct nezha_nic *nics;    /* NICS_MAX */
 	size_t nic_count;
+	struct nezha_verbs_port ports[PORTS_MAX];
+	size_t port_count;
 	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
 	size_t rail_count;
 };
@@ -49,20 +53,10 @@ static void print_address(char *text, size_t len, struct in_addr address, unsign
 		snprintf(text, len, "-");
 }
 
-static void print_speed(char *text, size_t len, uint32_t mbit)
-{
-	if (!mbit)
-		snprintf(text, len, "unknown");
-	else if (mbit >= 1000)
-		snprintf(text, len, "%g Gbit/s", mbit / 1000.0);
-	else
-		snprintf(text, len, "%u Mbit/s", mbit);
-}
-
 static bool is_rail(const struct host *host, const struct nezha_nic *nic)
 {
 	for (size_t r = 0; r < host->rail_count; r++)
-		if (strcmp(host->rails[r].nic.device, nic->device) == 0 &&
+		if (host->rails[r].kind == NEZHA_RAIL_TCP && strcmp(host->rails[r].nic.device, nic->device) == 0 &&
 		    host->rails[r].nic.address.s_addr == nic->address.s_addr)
 			return true;
 	return false;
@@ -96,13 +90,16 @@ static void add_rails(const struct host *host, bool automatic, json_t *json)
 	json_t *rails = json_array(), *others = json_array();
 
 	for (size_t r = 0; r < host->rail_count; r++)
-		json_array_append_new(rails, describe(&host->rails[r].nic, NULL));
+		json_array_append_new(rails, host->rails[r].kind == NEZHA_RAIL_VERBS ?
+		                             nezha_info_describe_port(&host->rails[r].port, NULL) :
+		                             describe(&host->rails[r].nic, NULL));
 	for (size_t i = 0; i < host->nic_count; i++)
 		if (!is_rail(host, &host->nics[i]))
 			json_array_append_new(
 				others, describe(&host->nics[i], why_no_rail(&host->nics[i], automatic)));
 	json_object_set_new(json, "rails", rails);
 	json_object_set_new(json, "other_interfaces", others);
+	nezha_info_ports(host->ports, host->port_count, host->rails, host->rail_count, json);
 }
 
 static void print_rails(const struct host *host, bool automatic)
@@ -116,8 +113,12 @@ static void print_rails(const struct host *host, bool automatic)
 	for (size_t r = 0; r < host->rail_count; r++) {
 		const struct nezha_nic *nic = &host->rails[r].nic;
 
+		if (host->rails[r].kind == NEZHA_RAIL_VERBS) {
+			nezha_info_print_port(&host->rails[r].port);
+			continue;
+		}
 		print_address(address, sizeof address, nic->address, nic->prefix);
-		print_speed(speed, sizeof speed, nic->speed);
+		nezha_info_speed(speed, sizeof speed, nic->speed);
 		snprintf(node, sizeof node, nic->numa < 0 ? "-" : "%d", nic->numa);
 		printf("  %-15s %-18s %12s %6u %10s\n", nic->device, address, speed, nic->mtu, node);
 	}
@@ -131,6 +132,7 @@ static void print_rails(const struct host *host, bool automatic)
 		print_address(address, sizeof address, nic->address, nic->prefix);
 		printf("  %-15s %-18s %s\n", nic->device, address, why_no_rail(nic, automatic));
 	}
+	nezha_info_ports(host->ports, host->port_count, host->rails, host->rail_count, NULL);
 }
 
 static bool show_rails(struct host *host, const char *spec, json_t *json)
@@ -145,7 +147,9 @@ static bool show_rails(struct host *host, const char *spec, json_t *json)
 		return false;
 	}
 	nezha_nic_locate(host->nics, host->nic_count);
-	status = nezha_nic_select(spec, host->nics, host->nic_count, host->rails, &host->rail_count, &notes,
+	host->port_count = nezha_verbs_ports(NEZHA_VERBS_SYSFS, host->ports, PORTS_MAX);
+	status = nezha_nic_select(spec, &(struct nezha_nic_set){ host->nics, host->nic_count, host->ports, host->port_count },
+	                          host->rails, &host->rail_count, &notes,
 	                          &error);
 	good = status == NEZHA_OK;
 	if (!good)
@@ -256,10 +260,12 @@ static void show_built_in(json_t *json)
 			       there ? strrchr(parts[i].file, '/') + 1 : "not installed");
 	}
 	if (!json) {
-		printf("  %-18s %s\n  %-18s %s\n", "kinds of rails", "tcp, ina", "sanitizers", sanitizers());
+		printf("  %-18s %s\n  %-18s %s\n", "kinds of rails", nezha_verbs_built() ? "tcp, verbs, ina" : "tcp, ina",
+		       "sanitizers", sanitizers());
 		return;
 	}
-	json_object_set_new(object, "rails", json_pack("[s, s]", "tcp", "ina"));
+	json_object_set_new(object, "rails", nezha_verbs_built() ? json_pack("[s, s, s]", "tcp", "verbs", "ina") :
+	                                                           json_pack("[s, s]", "tcp", "ina"));
 	json_object_set_new(object, "sanitizers", json_string(sanitizers()));
 	json_object_set_new(json, "built_in", object);
 }

@@ -23,7 +23,8 @@ libnezha_core_la_SOURCES += \
 	tuning/table_override.c \
 	tuning/table_parse.c \
 	tuning/text.h \
-	tuning/types.h
+	tuning/types.h \
+	tuning/verbs_options.c tuning/verbs_options.h
 
 # the report
 libnezha_core_la_SOURCES += \
@@ -38,7 +39,7 @@ libnezha_info_la_SOURCES = \
 	rails/nic_locate.c \
 	tuning/elf.c tuning/elf.h \
 	tuning/info.h \
-	tuning/info_aggregators.c tuning/info_check.c tuning/info_host.c tuning/info_table.c \
+	tuning/info_aggregators.c tuning/info_check.c tuning/info_host.c tuning/info_table.c tuning/info_verbs.c \
 	tuning/intercept.c tuning/intercept.h
 libnezha_info_la_CPPFLAGS = $(AM_CPPFLAGS) -DNEZHA_SANITIZE_CFLAGS='"$(SANITIZE_CFLAGS)"'
 libnezha_info_la_LIBADD = libnezha_core.la $(HWLOC_LIBS)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "tuning/log.h"
+#include "tuning/verbs_options.h"
 
 enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLICE, NEZHA_POLICY_SHARE };
 
@@ -16,13 +17,16 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 
 /* X(field, NAME, kind, default text, what values are allowed, what it does)
  * kinds: bool (0|1|on|off|yes|no|true|false), text, policy, level, checks (names between commas), seconds (decimal,
- * 0.1 .. 3600) */
+ * 0.1 .. 3600), verbs (verbs_options.h) */
 #define NEZHA_SETTINGS(X) \
 	X(enable,       ENABLE,       bool,    "1",    "0 or 1", \
 	  "0 hands every call to the MPI library") \
 	X(rails,        RAILS,        text,    "auto", \
-	  "auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and up to 4 ina:ADDRESS[:PORT]", \
+	  "auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by commas, " \
+	  "and up to 4 ina:ADDRESS[:PORT]", \
 	  "which networks are rails") \
+	X(verbs,        VERBS,        verbs,   "",     NEZHA_VERBS_ALLOWED, \
+	  "how rails over InfiniBand and RoCE connect, and how much memory they may register") \
 	X(table,        TABLE,        text,    "",     "the path of a tuning table", \
 	  "the tuning table that rank 0 reads; built-in rules without it") \
 	X(tune,         TUNE,         text,    "", \
@@ -52,6 +56,7 @@ struct nezha_settings {
 #define NEZHA_SETTING_C_level enum nezha_log_level
 #define NEZHA_SETTING_C_checks unsigned
 #define NEZHA_SETTING_C_seconds double
+#define NEZHA_SETTING_C_verbs struct nezha_verbs_options
 #define X(field, NAME, kind, def, allowed, help) NEZHA_SETTING_C_##kind field;
 	NEZHA_SETTINGS(X)
 #undef X

@@ -157,9 +157,23 @@ static void print_seconds(FILE *f, const void *value)
 	fprintf(f, "%" PRIu64 ".%09" PRIu64, ns / NSEC, ns % NSEC);
 }
 
+static int parse_verbs(const char *text, void *out)
+{
+	return nezha_verbs_options_parse(text, out);
+}
+
+static void print_verbs(FILE *f, const void *value)
+{
+	char text[NEZHA_VERBS_TEXT];
+
+	nezha_verbs_options_print(value, text, sizeof text);
+	fputs(text, f);
+}
+
 const struct nezha_value_kind nezha_value_bool = { parse_bool, print_bool };
 const struct nezha_value_kind nezha_value_text = { parse_text, print_text };
 const struct nezha_value_kind nezha_value_policy = { parse_policy, print_policy };
 const struct nezha_value_kind nezha_value_level = { parse_level, print_level };
 const struct nezha_value_kind nezha_value_checks = { parse_checks, print_checks };
 const struct nezha_value_kind nezha_value_seconds = { parse_seconds, print_seconds };
+const struct nezha_value_kind nezha_value_verbs = { parse_verbs, print_verbs };

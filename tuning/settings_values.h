@@ -18,6 +18,7 @@ extern const struct nezha_value_kind nezha_value_text;       /* char *, owned; t
 extern const struct nezha_value_kind nezha_value_policy;     /* enum nezha_policy_kind */
 extern const struct nezha_value_kind nezha_value_level;      /* enum nezha_log_level */
 extern const struct nezha_value_kind nezha_value_checks;     /* unsigned, NEZHA_CHECK_* */
+extern const struct nezha_value_kind nezha_value_verbs;      /* struct nezha_verbs_options */
 extern const struct nezha_value_kind nezha_value_seconds;    /* double, 0.1 to 3600 */
 
 #endif

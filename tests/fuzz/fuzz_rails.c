@@ -34,6 +34,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		  .why_not = "loopback" },
 		{ .device = "none", .why_not = "no IPv4 address" },
 	};
+	const struct nezha_verbs_port ports[] = {
+		{ .device = "mlx5_0", .port = 1, .address.s_addr = htonl(0x0a4d0001) },
+		{ .device = "mlx5_0", .port = 2, .why_not = "the port is not active" },
+		{ .device = "rxe0", .port = 1, .address.s_addr = htonl(0x0a4d0901) },
+	};
+	const struct nezha_nic_set set = { nics, sizeof nics / sizeof *nics, ports, sizeof ports / sizeof *ports };
 	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
 	size_t count;
 	char *spec = malloc(size + 1), *notes = NULL, *error = NULL;
@@ -46,18 +52,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_error(NEZHA_ERR_INVALID, error);
 		free(error);
 		error = NULL;
-		status = nezha_nic_select(spec, nics, sizeof nics / sizeof *nics, rails, &count, &notes,
-		                          &error);
+		status = nezha_nic_select(spec, &set, rails, &count, &notes, &error);
 		check_error(status, error);
-	} else if ((status = nezha_nic_select(spec, nics, sizeof nics / sizeof *nics, rails, &count, &notes,
-	                                      &error))) {
+	} else if ((status = nezha_nic_select(spec, &set, rails, &count, &notes, &error))) {
 		check_error(status, error);     /* a device that is not there */
 	} else {
 		fuzz_assert(count <= NEZHA_RAILS_MAX && notes);
 		for (size_t i = 0; i < count; i++) {
-			fuzz_assert(rails[i].nic.carrier);
+			fuzz_assert(rails[i].nic.carrier && !rails[i].port.why_not);
 			for (size_t j = 0; j < i; j++)
-				fuzz_assert(rails[i].nic.address.s_addr != rails[j].nic.address.s_addr);
+				fuzz_assert(rails[i].kind != rails[j].kind || strcmp(nezha_rail_name(&rails[i]),
+				                                                     nezha_rail_name(&rails[j])));
 		}
 	}
 	free(notes);

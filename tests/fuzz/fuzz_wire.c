@@ -77,7 +77,8 @@ static void forward(struct world *world, const uint8_t *data, size_t size)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
 		abort();
-	nezha_inlink_attach(world->team.left, 0, pair[0], &nezha_tcp_rail);
+	nezha_inlink_attach(world->team.left, 0,
+	                    &(struct nezha_connection){ .ops = &nezha_tcp_rail, .fd = pair[0], .events = -1 });
 	while (size && inpath->up) {
 		size_t piece = size < PIECE ? size : PIECE;
 

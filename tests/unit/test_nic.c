@@ -19,7 +19,8 @@ struct host {
 	struct nezha_interface interfaces[MOST];
 	struct nezha_interface_address addresses[MOST];
 	struct nezha_nic nics[2 * MOST];
-	size_t interface_count, address_count, nic_count;
+	struct nezha_verbs_port ports[4];
+	size_t interface_count, address_count, nic_count, port_count;
 };
 
 static struct nezha_interface *device(struct host *host, const char *name, const char *kind, uint32_t speed)
@@ -424,7 +425,8 @@ struct chosen {
 static void choose(const struct host *host, const char *spec, struct chosen *out)
 {
 	char *error = NULL;
-	int status = nezha_nic_select(spec, host->nics, host->nic_count, out->rails, &out->count, &out->notes,
+	int status = nezha_nic_select(spec, &(struct nezha_nic_set){ host->nics, host->nic_count, host->ports, host->port_count },
+	                              out->rails, &out->count, &out->notes,
 	                              &error);
 
 	if (status != NEZHA_OK)
@@ -444,7 +446,8 @@ static void assert_chosen(const struct host *host, const char *spec, const char 
 		char key[INET_ADDRSTRLEN], one[96];
 
 		inet_ntop(AF_INET, &subnet, key, sizeof key);
-		snprintf(one, sizeof one, "%s%s %s/%u %u.%u", r ? ", " : "", rail->nic.device, key,
+		snprintf(one, sizeof one, "%s%s%s%s %s/%u %u.%u", r ? ", " : "", nezha_rail_name(rail),
+		         rail->kind == NEZHA_RAIL_VERBS ? " by " : "", rail->kind == NEZHA_RAIL_VERBS ? rail->nic.device : "", key,
 		         rail->key_prefix, rail->key_entry, rail->key_ordinal);
 		strcat(text, one);
 	}
@@ -592,7 +595,8 @@ static void aggregators_are_no_rails(void **state)
 
 #define LONG "aaaaaaaaaaaaaaa"
 #define LIST \
-	"allowed is auto, or a list of tcp:DEVICE and tcp:SUBNET/BITS separated by commas, and up to 4 ina:ADDRESS[:PORT]"
+	"allowed is auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by " \
+	"commas, and up to 4 ina:ADDRESS[:PORT]"
 #define HOST "has no IPv4 address of a host; allowed is ADDRESS[:PORT], such as 10.1.0.254:4790"
 
 static void malformed_specs_are_refused(void **state)
@@ -611,10 +615,20 @@ static void malformed_specs_are_refused(void **state)
 		{ "tpc:e0", "NEZHA_RAILS: \"tpc:e0\": \"tpc\" is no kind of rail; " LIST },
 		{ "TCP:e0", "NEZHA_RAILS: \"TCP:e0\": \"TCP\" is no kind of rail; " LIST },
 		{ ":e0", "NEZHA_RAILS: \":e0\": \"\" is no kind of rail; " LIST },
-		{ "verbs:mlx5_0:1", "NEZHA_RAILS: \"verbs:mlx5_0:1\": rails of the kind verbs are not built "
+		{ "sharp:mlx5_0:1", "NEZHA_RAILS: \"sharp:mlx5_0:1\": rails of the kind sharp are not built "
 		                    "into this Nezha; " LIST },
 		{ "tcp:e0,native", "NEZHA_RAILS: \"native\": rails of the kind native are not built into "
 		                   "this Nezha; " LIST },
+		{ "verbs:", "NEZHA_RAILS: \"verbs:\" names no device; " LIST },
+		{ "verbs:a:0", "NEZHA_RAILS: \"verbs:a:0\": \"0\" is no port of a device; allowed are 1 to 254, as in verbs:mlx5_0:1" },
+		{ "verbs:a:255", "NEZHA_RAILS: \"verbs:a:255\": \"255\" is no port of a device; allowed are 1 to 254, as in "
+		                 "verbs:mlx5_0:1" },
+		{ "verbs:a:1b", "NEZHA_RAILS: \"verbs:a:1b\": \"1b\" is no port of a device; allowed are 1 to 254, as in "
+		                "verbs:mlx5_0:1" },
+		{ "verbs:10.1.0.0/0", "NEZHA_RAILS: \"verbs:10.1.0.0/0\": \"0\" is no length of a subnet; allowed are 1 to 31, as in "
+		                      "verbs:10.1.0.0/16" },
+		{ "verbs:10.1.0.0", "NEZHA_RAILS: \"verbs:10.1.0.0\" is an address; a subnet needs its length, as in "
+		                    "verbs:10.1.0.0/16" },
 		{ "ina", "NEZHA_RAILS: \"ina\" lacks the address of the aggregator; " LIST },
 		{ "ina:", "NEZHA_RAILS: \"ina:\" " HOST },
 		{ "tcp:e0,ina:e0", "NEZHA_RAILS: \"ina:e0\" " HOST },
@@ -671,7 +685,7 @@ static void malformed_specs_are_refused(void **state)
 		assert_int_equal(nezha_nic_spec_check(cases[i].spec, &error), NEZHA_ERR_INVALID);
 		assert_string_equal(error, cases[i].message);
 		free(error);
-		assert_int_equal(nezha_nic_select(cases[i].spec, host.nics, host.nic_count, rails, &count,
+		assert_int_equal(nezha_nic_select(cases[i].spec, &(struct nezha_nic_set){ host.nics, host.nic_count, NULL, 0 }, rails, &count,
 		                                  &notes, &error),
 		                 NEZHA_ERR_INVALID);
 		assert_string_equal(error, cases[i].message);
@@ -679,6 +693,52 @@ static void malformed_specs_are_refused(void **state)
 		assert_int_equal(count, 77);
 		assert_null(notes);
 	}
+}
+
+static void port(struct host *host, const char *device, uint8_t number, const char *text, const char *why_not)
+{
+	struct nezha_verbs_port *port = &host->ports[host->port_count++];
+
+	*port = (struct nezha_verbs_port){ .port = number, .why_not = why_not };
+	strcpy(port->device, device);
+	if (text)
+		inet_pton(AF_INET, text, &port->address);
+}
+
+static void rdma_devices_are_rails_if_named(void **state)
+{
+	struct host host = { 0 };
+	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
+	char *error = NULL, *notes = NULL;
+	size_t count;
+
+	(void)state;
+	lab_host(&host);
+	port(&host, "mlx5_0", 1, "10.77.0.1", NULL);
+	port(&host, "mlx5_0", 2, NULL, "the port is not active");
+	port(&host, "mlx5_1", 1, "10.77.1.1", NULL);
+	port(&host, "rxe0", 1, "10.99.0.1", NULL);
+	assert_chosen(&host, "verbs:mlx5_1,tcp:e1", "mlx5_1 by e1 0.0.0.0/0 1.0, e1 0.0.0.0/0 2.0", "");
+	assert_chosen(&host, "verbs:mlx5_0:1,verbs:mlx5_0:1", "mlx5_0 by e0 0.0.0.0/0 1.0", "");
+	assert_chosen(&host, "verbs:mlx5_0", "mlx5_0 by e0 0.0.0.0/0 1.0",
+	              "NEZHA_RAILS: verbs:mlx5_0:2 cannot be used on this host: the port is not active\n");
+	/* Subnets of a kind have ordinals of their own. */
+	assert_chosen(&host, "verbs:10.77.0.0/16,tcp:10.77.0.0/16",
+	              "mlx5_0 by e0 10.77.0.0/16 0.0, mlx5_1 by e1 10.77.0.0/16 0.1, e0 10.77.0.0/16 0.0, "
+	              "e1 10.77.0.0/16 0.1", "");
+	assert_chosen(&host, "verbs:10.55.0.0/16", "",
+	              "NEZHA_RAILS: \"verbs:10.55.0.0/16\": no RDMA device of this host has an address in it\n");
+	assert_int_equal(nezha_nic_select("verbs:mlx5_7", &(struct nezha_nic_set){ host.nics, host.nic_count, host.ports, 2 },
+	                                  rails, &count, &notes, &error), NEZHA_ERR_INVALID);
+	assert_string_equal(error, "NEZHA_RAILS: \"verbs:mlx5_7\": there is no such RDMA device or port on this host; there are "
+	                           "mlx5_0:1, mlx5_0:2");
+	free(error);
+	assert_int_equal(nezha_nic_select("verbs:mlx5_0:3", &(struct nezha_nic_set){ host.nics, host.nic_count, NULL, 0 },
+	                                  rails, &count, &notes, &error), NEZHA_ERR_INVALID);
+	assert_non_null(strstr(error, "\"verbs:mlx5_0:3\": there is no such RDMA device or port on this host; there are none"));
+	free(error);
+	assert_true(nezha_nic_names_verbs("tcp:e0,verbs:x") && nezha_nic_names_verbs("verbs:10.0.0.0/8"));
+	assert_false(nezha_nic_names_verbs("auto") || nezha_nic_names_verbs("tcp:verbs") || nezha_nic_names_verbs("verbs:"));
 }
 
 static void too_many_entries_are_refused(void **state)
@@ -706,12 +766,13 @@ static void unknown_device_is_refused(void **state)
 	lab_host(&host);
 	assert_int_equal(nezha_nic_spec_check("tcp:eth7", &error), NEZHA_OK);
 	assert_int_equal(
-		nezha_nic_select("tcp:e0,tcp:eth7", host.nics, host.nic_count, rails, &count, &notes, &error),
+		nezha_nic_select("tcp:e0,tcp:eth7", &(struct nezha_nic_set){ host.nics, host.nic_count, NULL, 0 }, rails, &count,
+		                 &notes, &error),
 		NEZHA_ERR_INVALID);
 	assert_string_equal(error, "NEZHA_RAILS: \"tcp:eth7\": there is no device eth7 on this host; those "
 	                           "with an IPv4 address are e0, e1, em, lo, off");
 	free(error);
-	assert_int_equal(nezha_nic_select("tcp:eth7", NULL, 0, rails, &count, &notes, &error),
+	assert_int_equal(nezha_nic_select("tcp:eth7", &(struct nezha_nic_set){ NULL, 0, NULL, 0 }, rails, &count, &notes, &error),
 	                 NEZHA_ERR_INVALID);
 	assert_non_null(strstr(error, "address are none"));
 	free(error);
@@ -741,7 +802,7 @@ static void this_host_has_a_loopback(void **state)
 	}
 	if (!found)
 		skip();      /* a namespace whose loopback is down */
-	assert_int_equal(nezha_nic_select("tcp:lo", nics, count, rails, &rail_count, &notes, &error),
+	assert_int_equal(nezha_nic_select("tcp:lo", &(struct nezha_nic_set){ nics, count, NULL, 0 }, rails, &rail_count, &notes, &error),
 	                 NEZHA_OK);
 	assert_int_equal(rail_count, 1);
 	free(notes);
@@ -777,6 +838,7 @@ int main(void)
 		cmocka_unit_test(the_fastest_eight_of_more),
 		cmocka_unit_test(aggregators_are_no_rails),
 		cmocka_unit_test(malformed_specs_are_refused),
+		cmocka_unit_test(rdma_devices_are_rails_if_named),
 		cmocka_unit_test(too_many_entries_are_refused),
 		cmocka_unit_test(unknown_device_is_refused),
 		cmocka_unit_test(this_host_has_a_loopback),

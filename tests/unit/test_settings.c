@@ -187,7 +187,7 @@ static void malformed_texts(void **state)
 static void unknown_names_are_told(void **state)
 {
 	static const char known[] =
-		"; known are NEZHA_ENABLE, NEZHA_RAILS, NEZHA_TABLE, NEZHA_TUNE, NEZHA_LEARNED, NEZHA_POLICY, "
+		"; known are NEZHA_ENABLE, NEZHA_RAILS, NEZHA_VERBS, NEZHA_TABLE, NEZHA_TUNE, NEZHA_LEARNED, NEZHA_POLICY, "
 		"NEZHA_OPEN_TIMEOUT, NEZHA_REPRODUCIBLE, NEZHA_CHECK, NEZHA_REPORT, NEZHA_LOG, NEZHA_LOG_FILE\n";
 	struct nezha_settings s;
 	char problem[1024], name[200];
@@ -258,7 +258,7 @@ static void packs_and_unpacks(void **state)
 	struct nezha_settings s = read_settings(NULL, "", 0);
 
 	(void)state;
-	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
+	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_VERBS=sl=0,retry=6,timeout=12,memory=256\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
 	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
 	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	nezha_settings_free(&s);
@@ -266,7 +266,7 @@ static void packs_and_unpacks(void **state)
 	         "NEZHA_LOG=debug", "NEZHA_OPEN_TIMEOUT=0.7", "NEZHA_LOG_FILE=%r.log", "NEZHA_REPORT=r.json",
 	         "NEZHA_RAILS=tcp:a", "NEZHA_REPRODUCIBLE=yes", "NEZHA_CHECK=plan",
 	         "NEZHA_LEARNED=l.json");
-	assert_packs_as(&s, "NEZHA_ENABLE=0\nNEZHA_RAILS=tcp:a\nNEZHA_TABLE=\nNEZHA_TUNE=alg=ring,min=1\n"
+	assert_packs_as(&s, "NEZHA_ENABLE=0\nNEZHA_RAILS=tcp:a\nNEZHA_VERBS=sl=0,retry=6,timeout=12,memory=256\nNEZHA_TABLE=\nNEZHA_TUNE=alg=ring,min=1\n"
 	                "NEZHA_LEARNED=l.json\n"
 	                "NEZHA_POLICY=static\nNEZHA_OPEN_TIMEOUT=0.700000000\nNEZHA_REPRODUCIBLE=1\nNEZHA_CHECK=plan\n"
 	                "NEZHA_REPORT=r.json\n"
@@ -281,7 +281,7 @@ static void packs_in_any_locale(void **state)
 	(void)state;
 	if (setlocale(LC_ALL, "de_DE.UTF-8") || setlocale(LC_ALL, "fr_FR.UTF-8"))
 		print_message("with a decimal comma\n");
-	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
+	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_VERBS=sl=0,retry=6,timeout=12,memory=256\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
 	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
 	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	setlocale(LC_ALL, "C");
@@ -340,7 +340,7 @@ static void every_setting_is_documented(void **state)
 		assert_true(*doc->allowed);
 		assert_true(*doc->help);
 	}
-	assert_int_equal(count, 12);
+	assert_int_equal(count, 13);
 	assert_string_equal(nezha_setting_doc(1)->name, "NEZHA_RAILS");
 	assert_string_equal(nezha_setting_doc(1)->def, "auto");
 	assert_null(nezha_setting_doc(count + 1));
@@ -353,9 +353,35 @@ static int quiet(void **state)
 	return 0;
 }
 
+static void verbs_options(void **state)
+{
+	static const char *const wrong[] = {
+		"gid", "gid=", "gid=-1", "gid=256", "mtu=0", "mtu=128", "mtu=1500", "mtu=8192", "sl=16", "retry=0", "retry=7",
+		"timeout=7", "timeout=21", "memory=3", "memory=65537", "memory=99999999999999999999", "gid=1,gid=1", "gid=1,",
+		",gid=1", "gid=1 ", "GID=1", "gid=1;sl=2", "qps=2",
+	};
+	struct nezha_verbs_options o, again;
+	char text[NEZHA_VERBS_TEXT];
+
+	(void)state;
+	assert_int_equal(nezha_verbs_options_parse("", &o), NEZHA_OK);
+	assert_true(o.gid == -1 && o.mtu == 0 && o.sl == 0 && o.retry == 6 && o.timeout == 12 && o.memory == 256);
+	assert_int_equal(nezha_verbs_options_parse("timeout=8,gid=255,mtu=4096,sl=15,retry=1,memory=65536", &o), NEZHA_OK);
+	nezha_verbs_options_print(&o, text, sizeof text);
+	assert_string_equal(text, "gid=255,mtu=4096,sl=15,retry=1,timeout=8,memory=65536");
+	assert_int_equal(nezha_verbs_options_parse(text, &again), NEZHA_OK);
+	assert_memory_equal(&o, &again, sizeof o);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		if (nezha_verbs_options_parse(wrong[i], &again) != NEZHA_ERR_INVALID)
+			fail_msg("\"%s\" was taken", wrong[i]);
+		assert_memory_equal(&o, &again, sizeof o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(verbs_options),
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(reads_values),
 		cmocka_unit_test(every_value_of_every_kind),

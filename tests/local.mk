@@ -37,6 +37,7 @@ unit_tests += tests/unit/test_manual
 unit_tests += tests/unit/test_nic
 tests_unit_test_nic_LDADD = libnezha_info.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_reduce
+unit_tests += tests/unit/test_verbs_port
 
 # nezha-tune:
 unit_tests += tests/unit/test_choose tests/unit/test_sweep tests/unit/test_tune
@@ -64,6 +65,11 @@ tests_conformance_test_ina_SOURCES = tests/conformance/test_ina.c tests/conforma
 unit_tests += tests/conformance/test_conformance
 tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.c tests/conformance/world.c \
 	tests/conformance/world.h tests/conformance/mock_rail.c tests/conformance/mock_rail.h
+if HAVE_VERBS
+unit_tests += tests/conformance/test_verbs
+tests_conformance_test_verbs_SOURCES = tests/conformance/test_verbs.c tests/conformance/fake_verbs.c \
+	tests/conformance/fake_verbs.h tests/conformance/world.c tests/conformance/world.h
+endif
 unit_tests += tests/conformance/test_hierarchy
 tests_conformance_test_hierarchy_SOURCES = tests/conformance/test_hierarchy.c tests/conformance/world.c \
 	tests/conformance/world.h

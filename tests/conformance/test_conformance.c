@@ -531,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_model),
 	};
 
+	/* NEZHA_TEST_ONLY=PATTERN, such as test_c*: where one of them takes long. */
 	if (getenv("NEZHA_TEST_ONLY"))
 		cmocka_set_test_filter(getenv("NEZHA_TEST_ONLY"));
 	return cmocka_run_group_tests_name("conformance", tests, NULL, NULL);

@@ -25,6 +25,50 @@ static void make_rails(struct nezha_rail_nic *rails, int count, int rank)
 	}
 }
 
+/* Port 1 of the device named by `len` bytes; false if this host has none. */
+static bool find_port(const char *name, size_t len, struct nezha_verbs_port *out)
+{
+	struct nezha_verbs_port ports[16];
+	size_t n = nezha_verbs_ports(NEZHA_VERBS_SYSFS, ports, 16);
+
+	for (size_t i = 0; i < n; i++)
+		if (strlen(ports[i].device) == len && !memcmp(ports[i].device, name, len) && ports[i].port == 1) {
+			*out = ports[i];
+			return true;
+		}
+	return false;
+}
+
+static void make_verbs_rail(struct nezha_rail_nic *rail, const char *name, size_t len)
+{
+	if (len == 3 && !memcmp(name, "tcp", 3))
+		return;
+	rail->kind = NEZHA_RAIL_VERBS;
+	if (len == 4 && !memcmp(name, "fake", 4)) {
+		rail->port = (struct nezha_verbs_port){ .device = "fake0", .port = 1, .gid_type = "RoCE v2", .speed = 1000 };
+		return;
+	}
+	if (!find_port(name, len, &rail->port)) {
+		fprintf(stderr, "NEZHA_TEST_VERBS: there is no RDMA device %.*s\n", (int)len, name);
+		abort();
+	}
+	rail->nic.address = rail->port.address;
+}
+
+/* Rail r is what entry r of the list, or r modulo their number, says. */
+static void make_verbs_rails(struct nezha_rail_nic *rails, int count, const char *list)
+{
+	const char *at = list;
+
+	for (int r = 0; r < count; r++) {
+		size_t len = strcspn(at, ",");
+
+		make_verbs_rail(&rails[r], at, len);
+		rails[r].key_ordinal = (uint8_t)r;
+		at = at[len] ? at + len + 1 : list;
+	}
+}
+
 static int open_member(struct member *member)
 {
 	static const unsigned char key[NEZHA_KEY_BYTES] = "the key of a world of tests";
@@ -36,7 +80,10 @@ static int open_member(struct member *member)
 	};
 
 	memcpy(config.aggregators, member->world->aggregators, sizeof config.aggregators);
+	nezha_verbs_options_parse("", &config.verbs);
 	make_rails(rails, member->world->rails, member->rank);
+	if (getenv("NEZHA_TEST_VERBS"))
+		make_verbs_rails(rails, member->world->rails, getenv("NEZHA_TEST_VERBS"));
 	if (nezha_engine_create(&config, &member->engine) != NEZHA_OK)
 		return 1;
 	nezha_engine_card(member->engine, &member->world->cards[member->rank]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * A world of N engines in one process, a thread each, joined over loopback: what the conformance suite runs on.
- * Rail r of rank k has the address 127.77.r.(k+1), so several rails need no set-up and no rights. */
+ * Rail r of rank k has the address 127.77.r.(k+1), so several rails need no set-up and no rights.  With
+ * NEZHA_TEST_VERBS=ENTRY,... rail r is what entry r, or r modulo their number, says: an RDMA device of this host, used by all ranks;
+ * "fake", that of fake_verbs.h (the caller puts it in place); "tcp", as without it. */
 #ifndef NEZHA_TESTS_WORLD_H
 #define NEZHA_TESTS_WORLD_H
 

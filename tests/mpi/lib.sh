@@ -16,6 +16,8 @@
 #   told WHAT ends|goes-on PATTERN...
 #                                 the last job, of plain, ended at its start or went on, and one line of Nezha's,
 #                                 only one, has the patterns
+#   right_calls WHAT              every call of the last job, of allreduce_bench -c -l, was right
+#   lost_and_regained WHAT        its report tells of a path that was lost and one that came back
 #   verdict                       prints the sum and ends the script
 # Variables that they heed: `before` and `after` (libraries in LD_PRELOAD around Nezha), `seconds` (a job's
 # time limit), and `control` (1: MPI's own traffic on the control network, so that cut rails hit Nezha alone;
@@ -224,5 +226,36 @@ told() {
 		failure "$what: $(grep -c . <<<"$lines") lines have: $*"
 	else
 		good "$what: $(cut -c-150 <<<"$lines")"
+	fi
+}
+
+# What is to happen while allreduce_bench -l runs begins with this: some calls are over.
+first_calls() {
+	local limit=$((SECONDS + 30))
+	until [ "$(grep -c '^call' "$out")" -ge 5 ] || [ $SECONDS -ge $limit ]; do
+		sleep 0.1
+	done
+}
+
+right_calls() {
+	local calls wrong
+	calls=$(grep -c '^call' "$out")
+	wrong=$(awk '$1 == "call" && $9 > 0' "$out" | wc -l)
+	if [ "$status" != 0 ] || ! grep -q '^done$' "$out"; then
+		failure "$1: status $status after $calls calls"
+	elif [ "$wrong" != 0 ]; then
+		failure "$1: $wrong of $calls calls gave wrong results"
+	else
+		good "$1: $calls calls, all right"
+	fi
+}
+
+lost_and_regained() {
+	local failures returns
+	failures=$(count_calls failures) returns=$(count_calls returns)
+	if [ "${failures:-0}" -gt 0 ] && [ "${returns:-0}" -gt 0 ]; then
+		good "$1: the report tells of the failure and the return"
+	else
+		failure "$1: the report has ${failures:-no} failures and ${returns:-no} returns"
 	fi
 }

@@ -126,3 +126,6 @@ EXTRA_DIST += $(tool_tests) tests/tools/lib.sh tests/tools/results_sample.json
 # ---- Lab and benchmarks -----------------------------------------------------------------------------------
 include $(top_srcdir)/tests/lab/local.mk
 include $(top_srcdir)/tests/bench/local.mk
+
+# ---- RDMA devices in a guest ------------------------------------------------------------------------------
+include $(top_srcdir)/tests/guest/local.mk

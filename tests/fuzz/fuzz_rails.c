@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Any text as NEZHA_RAILS on a made-up host: refused with one clean line, or rails of that host, each
- * once. */
+ * once, and aggregators, each once. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -14,6 +14,19 @@ static void check_error(int status, const char *error)
 	fuzz_assert(status == NEZHA_ERR_INVALID && error && *error);
 	for (const char *c = error; *c; c++)
 		fuzz_assert(!nezha_is_control(*c));
+}
+
+static void check_aggregators(const char *spec, bool good)
+{
+	struct nezha_ina_address found[NEZHA_INA_MAX];
+	uint32_t count = nezha_nic_aggregators(spec, found);
+
+	fuzz_assert(count <= (good ? NEZHA_INA_MAX : 0));
+	for (uint32_t i = 0; i < count; i++) {
+		fuzz_assert(found[i].port);
+		for (uint32_t k = 0; k < i; k++)
+			fuzz_assert(found[i].port != found[k].port || found[i].address.s_addr != found[k].address.s_addr);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -48,7 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_assert(spec);
 	memcpy(spec, data, size);
 	spec[size] = '\0';
-	if (nezha_nic_spec_check(spec, &error) != NEZHA_OK) {
+	status = nezha_nic_spec_check(spec, &error);
+	check_aggregators(spec, status == NEZHA_OK);
+	if (status != NEZHA_OK) {
 		check_error(NEZHA_ERR_INVALID, error);
 		free(error);
 		error = NULL;

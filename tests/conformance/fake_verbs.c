@@ -428,7 +428,8 @@ static void deliver(struct pair *pair, struct pair *peer)
 
 	if (from->length > to->length)
 		abort();
-	memcpy(to->at, from->at, from->length);
+	if (from->length)
+		memcpy(to->at, from->at, from->length);
 	spoil(&came);
 	messages++;
 	complete(peer->ibv.recv_cq, &came);

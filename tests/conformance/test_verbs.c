@@ -16,17 +16,23 @@
 #include "tuning/grid.h"
 #include "tuning/status.h"
 
-static int run(const char *rails, int ranks, int count, void (*body)(struct member *, void *), void *argument)
+static int run_by(enum nezha_policy_kind policy, const char *rails, int ranks, int count,
+                  void (*body)(struct member *, void *), void *argument)
 {
 	int failures;
 
 	nezha_verbs_api_use(&fake_verbs);
 	setenv("NEZHA_TEST_VERBS", rails, 1);
-	failures = world_run(ranks, count, NEZHA_POLICY_ECF, body, argument);
+	failures = world_run(ranks, count, policy, body, argument);
 	unsetenv("NEZHA_TEST_VERBS");
 	/* Whatever happened: nothing is left of it. */
 	assert_int_equal(fake_verbs_objects(), 0);
 	return failures;
+}
+
+static int run(const char *rails, int ranks, int count, void (*body)(struct member *, void *), void *argument)
+{
+	return run_by(NEZHA_POLICY_ECF, rails, ranks, count, body, argument);
 }
 
 static void call(struct member *member, uint64_t count, uint32_t block, bool in_place)
@@ -90,7 +96,8 @@ static void both_carry(struct member *member, void *argument)
 static void test_beside_tcp(void **state)
 {
 	(void)state;
-	assert_int_equal(run("fake,tcp", 3, 2, both_carry, NULL), 0);
+	/* In turn: by what is measured all may go to the faster one. */
+	assert_int_equal(run_by(NEZHA_POLICY_SLICE, "fake,tcp", 3, 2, both_carry, NULL), 0);
 }
 
 /* ---- failures ---- */

@@ -2,7 +2,7 @@
 # RDMA devices in a guest: see README.  All tests of guest_tests run in one boot, which boot.test makes; those of
 # guest_pairs boot two guests themselves.
 guest_boot = tests/guest/boot.test
-guest_tests = tests/guest/devices.test tests/guest/results.test tests/guest/faults.test
+guest_tests = tests/guest/devices.test tests/guest/conformance.test tests/guest/results.test tests/guest/faults.test
 guest_pairs = tests/guest/pair.test
 EXTRA_DIST += $(guest_boot) $(guest_tests) $(guest_pairs) tests/guest/README tests/guest/agent tests/guest/first \
 	tests/guest/guest tests/guest/inside tests/guest/lib.sh tests/guest/prepare tests/guest/rdma.sh tests/guest/seat \

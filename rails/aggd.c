@@ -116,6 +116,9 @@ int nezha_aggd_create(const struct nezha_aggd_config *config, struct nezha_aggd 
 	aggd->reserve = aggd_reserve();
 	randombytes_buf(&aggd->epoch, sizeof aggd->epoch);
 	rc = aggd_io_create(aggd);
+	/* before it listens, which tells others that it is ready */
+	if (rc == NEZHA_OK && config->devices)
+		rc = aggd_offload_create(aggd);
 	if (rc == NEZHA_OK)
 		rc = open_sockets(aggd);
 	if (rc != NEZHA_OK) {
@@ -149,6 +152,7 @@ void nezha_aggd_destroy(struct nezha_aggd *aggd)
 	if (aggd->reserve >= 0)
 		close(aggd->reserve);
 	aggd_io_destroy(aggd->io);
+	aggd_offload_destroy(aggd->offload);
 	free(aggd);
 }
 
@@ -160,6 +164,7 @@ uint16_t nezha_aggd_port(const struct nezha_aggd *aggd)
 void nezha_aggd_stats(const struct nezha_aggd *aggd, struct nezha_aggd_stats *out)
 {
 	*out = aggd->stats;
+	aggd_offload_count(aggd, out);
 }
 
 void nezha_aggd_order(struct nezha_aggd *aggd, enum nezha_aggd_order order)
@@ -172,17 +177,24 @@ void nezha_aggd_order(struct nezha_aggd *aggd, enum nezha_aggd_order order)
 
 static void report(const struct nezha_aggd *aggd)
 {
-	const struct nezha_aggd_stats *s = &aggd->stats;
 	const struct aggd_session *session;
-	int open = 0;
+	struct nezha_aggd_stats stats, *s = &stats;
+	int open = 0, offloaded = 0;
 
-	LIST_FOREACH(session, &aggd->sessions, entry)
+	nezha_aggd_stats(aggd, &stats);
+	LIST_FOREACH(session, &aggd->sessions, entry) {
 		open += session->ready;
+		offloaded += session->offloaded;
+	}
 	printf("sessions %d now, %" PRIu64 " in all, %" PRIu64 " refused; memory %" PRIu64 " of %" PRIu64 " bytes\n"
 	       "contributions %" PRIu64 ", %" PRIu64 " bytes; results %" PRIu64 "; again %" PRIu64 ", deferred %" PRIu64 "\n"
 	       "dropped: garbage %" PRIu64 ", foreign %" PRIu64 ", outside %" PRIu64 "\n",
 	       open, s->sessions, s->refused, aggd->budget.used, aggd->budget.limit, s->packets, s->bytes, s->results,
 	       s->again, s->deferred, s->garbage, s->foreign, s->outside);
+	if (aggd->offload)
+		printf("of these by XDP: sessions %d now; contributions %" PRIu64 "; results %" PRIu64 "; again %" PRIu64
+		       "; left to the daemon %" PRIu64 "\n", offloaded, s->xdp_packets, s->xdp_results, s->xdp_again,
+		       s->xdp_passed);
 	fflush(stdout);
 }
 

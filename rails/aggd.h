@@ -16,6 +16,7 @@ struct nezha_aggd_config {
 	uint16_t port;           /* UDP and TCP; 0: any (tests) */
 	uint64_t memory;         /* bytes for the slots of all sessions */
 	bool multicast;          /* false: results go to each rank */
+	const char *devices;     /* that the XDP program is attached to, separated by commas; NULL: no XDP */
 };
 
 /* Listens.  NEZHA_ERR_SYSTEM (one line logged), NEZHA_ERR_NOMEM. */
@@ -44,6 +45,8 @@ struct nezha_aggd_stats {
 	uint64_t foreign;           /* packets of no session, or from another address than its rank's */
 	uint64_t outside;           /* packets of a session that do not fit its state: old ones, mostly */
 	uint64_t sessions, refused; /* opened; joins that were refused */
+	uint64_t xdp_packets, xdp_results, xdp_again;    /* of those above, the XDP program's */
+	uint64_t xdp_passed;        /* packets that it has taken, but left to the daemon to answer */
 };
 void nezha_aggd_stats(const struct nezha_aggd *aggd, struct nezha_aggd_stats *out);   /* while it does not run */
 

@@ -10,12 +10,14 @@
 
 #include "rails/aggd_state.h"
 #include "rails/ina_run.h"
+#include "rails/ina_xdp.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
 #define MESSAGES 16              /* received with one call */
 #define MESSAGE_BYTES 65536
 #define ROUNDS 4                 /* such calls before the control connections get their turn */
+#define DOUBT_FROM 16            /* results that were asked for again */
 
 struct aggd_io {
 	struct mmsghdr messages[MESSAGES];
@@ -51,17 +53,24 @@ void aggd_io_destroy(struct aggd_io *io)
 
 /* ---- receiving ---- */
 
-static void answer_alive(struct aggd_session *session, const struct sockaddr_in *to, const struct nezha_ina_header *asked)
+void aggd_answer_alive(struct aggd_session *session, const struct nezha_ina_header *asked,
+                       const struct nezha_ina_missing *missing)
 {
-	struct nezha_ina_missing missing;
 	struct nezha_ina_header header = *asked;
 
-	nezha_ina_slots_missing(session->slots, asked->seq, &missing);
 	header.kind = NEZHA_INA_ALIVE;
 	header.flags = 0;
 	header.rank = 0;
-	header.length = sizeof missing;
-	aggd_answer(session, to, &header, &missing);
+	header.length = sizeof *missing;
+	aggd_answer(session, &session->members[asked->rank].address, &header, missing);
+}
+
+/* That ranks get the XDP program's results does not prove that they get ours. */
+static void doubt_group(struct aggd_session *session)
+{
+	session->kept++;
+	if (session->offloaded && session->kept > DOUBT_FROM && session->kept > session->results / 2)
+		session->grouped = false;
 }
 
 static void take(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_header *header,
@@ -69,6 +78,7 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 {
 	const struct sockaddr_in *sender = &session->members[header->rank].address;
 	enum nezha_ina_taken taken;
+	struct nezha_ina_missing missing;
 	struct nezha_ina_sum sum;
 	char why[64];
 
@@ -77,11 +87,13 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 	switch (taken) {
 	case NEZHA_INA_COMPLETE:
 		aggd->stats.results++;
+		session->results++;
 		aggd_queue(aggd, session, &sum);
 		break;
 	case NEZHA_INA_KEPT:
 		aggd->stats.again++;
 		aggd_answer(session, sender, &sum.header, sum.data);
+		doubt_group(session);
 		break;
 	case NEZHA_INA_TWICE:
 		aggd->stats.again++;
@@ -101,8 +113,10 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 		aggd->stats.packets++;
 		aggd->stats.bytes += header->length;
 	}
-	if (header->flags & NEZHA_INA_AGAIN && (taken == NEZHA_INA_TAKEN || taken == NEZHA_INA_TWICE))
-		answer_alive(session, sender, header);
+	if (header->flags & NEZHA_INA_AGAIN && (taken == NEZHA_INA_TAKEN || taken == NEZHA_INA_TWICE)) {
+		nezha_ina_slots_missing(session->slots, header->seq, &missing);
+		aggd_answer_alive(session, header, &missing);
+	}
 }
 
 static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const struct sockaddr_in *from)
@@ -119,6 +133,8 @@ static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const
 	known = session && header.rank < session->ranks ? &session->members[header.rank].address : NULL;
 	if (!known || known->sin_addr.s_addr != from->sin_addr.s_addr || known->sin_port != from->sin_port)
 		aggd->stats.foreign++;
+	else if (session->offloaded && nezha_xdp_folds(header.type, header.op))
+		aggd_offload_passed(aggd, session, &header);
 	else
 		take(aggd, session, &header, data + sizeof header);
 }

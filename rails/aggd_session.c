@@ -8,6 +8,7 @@
 
 #include "rails/aggd_state.h"
 #include "rails/clock.h"
+#include "rails/ina_xdp.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -59,6 +60,7 @@ static struct aggd_session *make(struct nezha_aggd *aggd, const struct nezha_ina
 static void forget(struct nezha_aggd *aggd, struct aggd_session *session)
 {
 	aggd_send_close(aggd, session);
+	aggd_offload_forget(aggd, session);
 	LIST_REMOVE(session, entry);
 	if (session->welcomed)
 		LIST_REMOVE(session, same);
@@ -124,7 +126,7 @@ static int make_slots(struct nezha_aggd *aggd, struct aggd_session *session)
 {
 	int rc = NEZHA_ERR_NOMEM;
 
-	session->chunk = NEZHA_INA_CHUNK_MAX;
+	session->chunk = aggd->offload ? NEZHA_XDP_CHUNK : NEZHA_INA_CHUNK_MAX;
 	session->window = NEZHA_INA_WINDOW_MAX;
 	for (int r = 0; r < session->ranks; r++) {
 		if (session->members[r].chunk < session->chunk)
@@ -134,7 +136,7 @@ static int make_slots(struct nezha_aggd *aggd, struct aggd_session *session)
 	}
 	while (rc != NEZHA_OK && session->window >= NEZHA_INA_WINDOW_MIN) {
 		rc = nezha_ina_slots_create(&aggd->budget, session->ranks, session->window, session->chunk,
-		                            &session->slots);
+		                            aggd->offload != NULL, &session->slots);
 		if (rc != NEZHA_OK)
 			session->window /= 2;
 	}
@@ -171,6 +173,7 @@ static void welcome(struct nezha_aggd *aggd, struct aggd_session *session)
 		randombytes_buf(&session->token, sizeof session->token);
 	while (!session->token || aggd_session_find(aggd, session->token));
 	choose_group(aggd, session);
+	aggd_offload_reserve(aggd, session);
 	session->welcomed = aggd->waiting = true;
 	session->beacon_at = nezha_now() + BEACON_EVERY;
 	session->deadline = nezha_now() + ANSWER_LIMIT;
@@ -243,11 +246,13 @@ void aggd_answered(struct nezha_aggd *aggd, struct aggd_peer *peer, bool heard)
 	if (++session->answered < session->ranks)
 		return;
 	session->ready = true;
-	session->grouped = session->group.sin_port != 0;
+	session->grouped = session->group.sin_port != 0 && !session->unlike;
 	for (int r = 0; r < session->ranks; r++)
 		session->grouped = session->grouped && session->members[r].heard;
-	nezha_info("a session of %d ranks is open: %u slots of %u bytes, results %s", session->ranks, session->window,
-	           session->chunk, session->grouped ? "by multicast" : "to each rank");
+	aggd_offload_settle(aggd, session);
+	nezha_info("a session of %d ranks is open: %u slots of %u bytes, results %s%s", session->ranks, session->window,
+	           session->chunk, session->grouped ? "by multicast" : "to each rank",
+	           session->offloaded ? ", integers by XDP" : "");
 	nezha_ina_record_make(NEZHA_INA_READY, &record);
 	record.yes = session->grouped;
 	for (int r = 0; r < session->ranks; r++)
@@ -268,7 +273,8 @@ void aggd_sessions_tick(struct nezha_aggd *aggd, uint64_t now)
 			aggd_session_end(aggd, session, session->welcomed ? "not all ranks have answered in time" :
 			                 "not all ranks have come in time");
 		} else if (session->welcomed && session->group.sin_port && now >= session->beacon_at) {
-			aggd_beacon(session);
+			if (!aggd_offload_beacon(aggd, session))
+				aggd_beacon(session);
 			session->beacon_at = now + BEACON_EVERY;
 		}
 	}

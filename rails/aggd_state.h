@@ -15,6 +15,7 @@
 #define AGGD_BUCKETS 1024
 
 struct aggd_session;
+struct nezha_xdp_session;
 
 /* What epoll hands back. */
 struct aggd_end {
@@ -59,6 +60,12 @@ struct aggd_session {
 	size_t owed_words;
 	uint32_t owed_count;             /* bits; while there are any, `out` is watched for room */
 	int first_debtor;                /* the receiver that is paid first */
+	uint32_t results, kept;          /* that the daemon has sent; again, since they were asked for */
+	/* the XDP program's part: aggd_offload.c */
+	struct nezha_xdp_session *kernel; /* NULL: none */
+	bool offloaded;                  /* the program serves it */
+	bool unlike;                     /* some ranks have heard its beacons, others not */
+	int beacons;                     /* sent by it */
 	struct aggd_member members[];
 };
 
@@ -74,6 +81,7 @@ struct aggd_run {
 };
 
 struct aggd_io;
+struct aggd_offload;
 
 struct nezha_aggd {
 	struct nezha_aggd_config config;
@@ -95,6 +103,7 @@ struct nezha_aggd {
 	struct nezha_aggd_stats stats;
 	struct aggd_io *io;
 	struct aggd_run run;             /* results that wait for more of their session */
+	struct aggd_offload *offload;    /* NULL: no XDP */
 };
 
 /* ---- aggd.c ---- */
@@ -150,6 +159,10 @@ void aggd_io_destroy(struct aggd_io *io);
 /* Packets have come. */
 void aggd_receive(struct nezha_aggd *aggd);
 
+/* Tells a rank that has asked whose contributions are missing. */
+void aggd_answer_alive(struct aggd_session *session, const struct nezha_ina_header *asked,
+                       const struct nezha_ina_missing *missing);
+
 /* ---- aggd_send.c ---- */
 
 /* The session's socket; its ranks and window are known.  NEZHA_ERR_SYSTEM: it has none. */
@@ -167,5 +180,29 @@ void aggd_flush(struct nezha_aggd *aggd);
 void aggd_answer(struct aggd_session *session, const struct sockaddr_in *to, struct nezha_ina_header *header,
                  const void *payload);
 void aggd_beacon(struct aggd_session *session);
+
+/* ---- aggd_offload.c ---- */
+
+#define AGGD_DEVICE_BYTES 16             /* of a network device's name, with its NUL */
+
+/* Loads the XDP program and attaches it to config.devices.  NEZHA_ERR_* (one line logged). */
+int aggd_offload_create(struct nezha_aggd *aggd);
+void aggd_offload_destroy(struct aggd_offload *offload);         /* NULL is allowed */
+
+/* The session is welcomed: it gets room in the kernel, if it can be the program's. */
+void aggd_offload_reserve(struct nezha_aggd *aggd, struct aggd_session *session);
+
+/* Sends a beacon by the way of the program's results; false: the session will not be the program's, send another. */
+bool aggd_offload_beacon(struct nezha_aggd *aggd, struct aggd_session *session);
+
+/* All have answered: the session is the program's now, or never. */
+void aggd_offload_settle(struct nezha_aggd *aggd, struct aggd_session *session);
+void aggd_offload_forget(struct nezha_aggd *aggd, struct aggd_session *session);
+
+/* A checked packet of an offloaded session that the program folds, but has left to the daemon.  May end the session. */
+void aggd_offload_passed(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_header *header);
+
+/* Adds what the program has counted. */
+void aggd_offload_count(const struct nezha_aggd *aggd, struct nezha_aggd_stats *stats);
 
 #endif

@@ -20,6 +20,7 @@ struct nezha_ina_slots {
 	struct nezha_ina_budget *budget;
 	int ranks;
 	uint32_t window, chunk;
+	bool gaps;
 	struct version *versions;            /* 2 * window: chunk s is in s mod (2 window) */
 	char *sums;                          /* a chunk for each version */
 	char *parked;                        /* a chunk for each version and rank */
@@ -31,7 +32,7 @@ uint64_t nezha_ina_slots_bytes(int ranks, uint32_t window, uint32_t chunk)
 }
 
 int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t window, uint32_t chunk,
-                           struct nezha_ina_slots **out)
+                           bool gaps, struct nezha_ina_slots **out)
 {
 	uint64_t need = nezha_ina_slots_bytes(ranks, window, chunk);
 	struct nezha_ina_slots *slots;
@@ -52,6 +53,7 @@ int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t 
 	slots->parked = slots->sums + 2 * (size_t)window * chunk;
 	slots->budget = budget;
 	slots->ranks = ranks;
+	slots->gaps = gaps;
 	slots->window = window;
 	slots->chunk = chunk;
 	budget->used += need;
@@ -91,6 +93,8 @@ static bool may_begin(const struct nezha_ina_slots *slots, const struct version 
 {
 	const struct version *between = &slots->versions[index_of(slots, seq - slots->window)];
 
+	if (slots->gaps)
+		return !version->used || (version->complete && (int32_t)(seq - version->header.seq) > 0);
 	if (version->used ? seq - version->header.seq != 2 * slots->window || !version->complete
 	                  : seq >= 2 * slots->window)
 		return false;

@@ -27,10 +27,11 @@ struct nezha_ina_slots;
 /* What a session needs: 2 window (ranks + 1) chunk bytes, and some for each version. */
 uint64_t nezha_ina_slots_bytes(int ranks, uint32_t window, uint32_t chunk);
 
-/* 2 <= ranks <= NEZHA_INA_RANKS_MAX; window a power of two.  NEZHA_ERR_NOMEM: the budget, or the memory, is
+/* 2 <= ranks <= NEZHA_INA_RANKS_MAX; window a power of two.  gaps: some chunks of the session are folded elsewhere, so that a
+ * version may be overwritten by any newer chunk, when it is complete.  NEZHA_ERR_NOMEM: the budget, or the memory, is
  * used up.  The budget must outlive the slots. */
 int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t window, uint32_t chunk,
-                           struct nezha_ina_slots **out);
+                           bool gaps, struct nezha_ina_slots **out);
 void nezha_ina_slots_destroy(struct nezha_ina_slots *slots);  /* NULL is allowed */
 
 enum nezha_ina_taken {

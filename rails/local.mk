@@ -38,9 +38,29 @@ libnezha_core_la_SOURCES += \
 # nezha-aggd; what it does is a library of its own, so that tests can run it in a thread
 noinst_LTLIBRARIES += libnezha_aggd.la
 libnezha_aggd_la_SOURCES = \
-	rails/aggd.c rails/aggd.h rails/aggd_control.c rails/aggd_data.c rails/aggd_send.c rails/aggd_session.c rails/aggd_state.h \
-	rails/ina_slots.c rails/ina_slots.h
+	rails/aggd.c rails/aggd.h rails/aggd_control.c rails/aggd_data.c rails/aggd_offload.c rails/aggd_send.c \
+	rails/aggd_session.c rails/aggd_state.h rails/aggd_xdp.h rails/ina_slots.c rails/ina_slots.h rails/ina_xdp.h
 libnezha_aggd_la_LIBADD = libnezha_core.la
+
+# its XDP program, which lies within the daemon
+xdp_sources = rails/ina_xdp.bpf.c rails/ina_xdp_fold.h
+EXTRA_DIST += $(xdp_sources)
+if HAVE_XDP
+libnezha_aggd_la_SOURCES += rails/aggd_xdp.c
+nodist_libnezha_aggd_la_SOURCES = rails/ina_xdp_object.c
+libnezha_aggd_la_CFLAGS = $(AM_CFLAGS) $(BPF_CFLAGS)
+libnezha_aggd_la_LIBADD += $(BPF_LIBS)
+rails/ina_xdp_object.c: rails/ina_xdp.bpf.o
+	$(AM_V_GEN){ echo '#include "rails/aggd_xdp.h"'; echo 'const unsigned char nezha_xdp_object[] = {'; \
+		od -An -v -tu1 rails/ina_xdp.bpf.o | $(SED) 's/[0-9][0-9]*/&,/g'; \
+		echo '};'; echo 'const size_t nezha_xdp_object_size = sizeof nezha_xdp_object;'; } >$@
+rails/ina_xdp.bpf.o: $(xdp_sources) rails/ina_xdp.h rails/ina_wire.h tuning/types.h
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(CLANG) $(BPF_TARGET_CFLAGS) $(WARN_CFLAGS) -I$(top_srcdir) \
+		-c $(top_srcdir)/rails/ina_xdp.bpf.c -o $@
+CLEANFILES += rails/ina_xdp.bpf.o rails/ina_xdp_object.c
+else
+libnezha_aggd_la_SOURCES += rails/aggd_noxdp.c
+endif
 
 bin_PROGRAMS += nezha-aggd
 nezha_aggd_SOURCES = rails/nezha-aggd.c

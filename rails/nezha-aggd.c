@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * nezha-aggd: the aggregation daemon that an operator runs on the switch or gateway. */
 #include <getopt.h>
+#include <net/if.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "rails/aggd.h"
+#include "rails/aggd_xdp.h"
 #include "rails/ina_address.h"
 #include "tuning/bytes.h"
 #include "tuning/log.h"
@@ -21,6 +23,7 @@ enum { GOOD = 0, BAD = 1, USAGE = 2 };
 
 static const char help[] =
 	"Usage: nezha-aggd --listen ADDRESS[:PORT] [--memory BYTES] [--unicast]\n"
+	"                  [--xdp DEVICE[,DEVICE...]]\n"
 	"Reduces what the ranks of Nezha's jobs send it, and gives each the result.  Run it on\n"
 	"the switch, the gateway, or a host whose network is as fast as all its clients'\n"
 	"together; jobs name it as NEZHA_RAILS=ina:ADDRESS[:PORT],...\n"
@@ -30,12 +33,14 @@ static const char help[] =
 	"  --memory BYTES           for all jobs together, such as 64M or 1G; 256M, if not\n"
 	"                           given.  Jobs that do not fit are refused and go on without\n"
 	"  --unicast                results go to each rank, also where multicast would work\n"
+	"  --xdp DEVICE[,DEVICE...] fold integers of 4 and 8 bytes by an XDP program on these\n"
+	"                           devices, by which all clients come; see nezha-aggd(1)\n"
 	"  --help                   print this\n"
-	"  --version                print the version\n"
+	"  --version                print the version, and whether XDP is built in\n"
 	"\n"
 	"SIGTERM: take no more jobs, end when those that are in have left, or after 10 s, or\n"
 	"at a second SIGTERM.  SIGUSR1: print statistics.\n"
-	"Exit status: 0 it was told to end; 1 it cannot listen; 2 wrong arguments.\n";
+	"Exit status: 0 it was told to end; 1 it cannot listen, or load XDP; 2 wrong arguments.\n";
 
 static struct nezha_aggd *aggd;
 
@@ -80,13 +85,28 @@ static int take_memory(const char *value, struct nezha_aggd_config *config)
 	return GOOD;
 }
 
+static int take_devices(const char *value, struct nezha_aggd_config *config)
+{
+	for (const char *name = value; name; name = strchr(name, ',')) {
+		size_t length;
+
+		name += name > value;            /* behind the comma */
+		length = strcspn(name, ",");
+		if (!length || length >= IF_NAMESIZE)
+			return wrong("--xdp", value, "does not name network devices of this host, separated by commas");
+	}
+	config->devices = value;
+	return GOOD;
+}
+
 /* GOOD to go on; else the exit status + 1. */
 static int parse(int argc, char **argv, struct nezha_aggd_config *config)
 {
 	static const struct option options[] = {
 		{ "listen", required_argument, NULL, 'l' }, { "memory", required_argument, NULL, 'm' },
 		{ "unicast", no_argument, NULL, 'u' },      { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },      { NULL, 0, NULL, 0 },
+		{ "version", no_argument, NULL, 'v' },      { "xdp", required_argument, NULL, 'x' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option, status = GOOD;
 
@@ -101,11 +121,14 @@ static int parse(int argc, char **argv, struct nezha_aggd_config *config)
 		case 'u':
 			config->multicast = false;
 			break;
+		case 'x':
+			status = take_devices(optarg, config);
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return GOOD + 1;
 		case 'v':
-			puts("nezha-aggd " PACKAGE_VERSION);
+			printf("nezha-aggd " PACKAGE_VERSION "\nXDP: %s\n", aggd_xdp_about());
 			return GOOD + 1;
 		default:
 			fputs("nezha-aggd --help tells what is allowed\n", stderr);

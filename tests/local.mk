@@ -55,6 +55,12 @@ tests_unit_test_aggd_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_ina_slots
 tests_unit_test_ina_slots_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_split
+if HAVE_XDP
+unit_tests += tests/unit/test_xdp
+endif
+tests_unit_test_xdp_SOURCES = tests/unit/test_xdp.c
+tests_unit_test_xdp_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(BPF_CFLAGS)
+tests_unit_test_xdp_LDADD = libnezha_aggd.la $(CMOCKA_LIBS) $(BPF_LIBS)
 unit_tests += tests/unit/test_ina_window
 unit_tests += tests/unit/test_ina_wire
 unit_tests += tests/unit/test_policy

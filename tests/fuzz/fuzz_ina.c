@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_record(data, size);
 	nezha_ina_check_upward(data, size, &header);
 	nezha_ina_check_downward(data, size, &header);
-	if (nezha_ina_slots_create(&budget, RANKS, NEZHA_INA_WINDOW_MIN, CHUNK, &slots) != NEZHA_OK)
+	if (nezha_ina_slots_create(&budget, RANKS, NEZHA_INA_WINDOW_MIN, CHUNK, false, &slots) != NEZHA_OK)
 		abort();
 	while (size > 2) {
 		size_t length = data[0] | (size_t)data[1] << 8;

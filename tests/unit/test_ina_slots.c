@@ -130,7 +130,7 @@ static void run(struct job *job)
 {
 	struct nezha_ina_budget budget = { .limit = 1 << 20 };
 
-	assert_int_equal(nezha_ina_slots_create(&budget, job->ranks, WINDOW, CHUNK, &job->slots), NEZHA_OK);
+	assert_int_equal(nezha_ina_slots_create(&budget, job->ranks, WINDOW, CHUNK, false, &job->slots), NEZHA_OK);
 	assert_int_equal(budget.used, nezha_ina_slots_bytes(job->ranks, WINDOW, CHUNK));
 	for (int k = 0; k < job->ranks; k++)
 		job->have[k] = calloc(job->chunks, sizeof(bool));
@@ -176,7 +176,7 @@ static struct nezha_ina_slots *make(struct nezha_ina_budget *budget, int ranks)
 {
 	struct nezha_ina_slots *slots;
 
-	assert_int_equal(nezha_ina_slots_create(budget, ranks, WINDOW, CHUNK, &slots), NEZHA_OK);
+	assert_int_equal(nezha_ina_slots_create(budget, ranks, WINDOW, CHUNK, false, &slots), NEZHA_OK);
 	return slots;
 }
 
@@ -253,7 +253,7 @@ static void test_budget(void **state)
 	struct nezha_ina_slots *a = make(&budget, 4), *b = make(&budget, 4), *c = NULL;
 
 	(void)state;
-	assert_int_equal(nezha_ina_slots_create(&budget, 4, WINDOW, CHUNK, &c), NEZHA_ERR_NOMEM);
+	assert_int_equal(nezha_ina_slots_create(&budget, 4, WINDOW, CHUNK, false, &c), NEZHA_ERR_NOMEM);
 	assert_null(c);
 	nezha_ina_slots_destroy(a);
 	a = make(&budget, 4);

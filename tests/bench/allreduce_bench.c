@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Times MPI_Allreduce (float SUM) as the slowest rank sees it, one line for each call:
+ * Times MPI_Allreduce (float SUM, or of int) as the slowest rank sees it, one line for each call:
  *
  *   call BYTES nezha|native INDEX START END SLOWEST_US CPU_US WRONG
  *
@@ -28,11 +28,11 @@ static struct {
 	int size_count, calls, warm;
 	double seconds; /* go on for this time, even if `calls` were made */
 	double pause;   /* seconds between calls */
-	bool both, check, live, in_place;
+	bool both, check, live, in_place, integers;
 } options = { .warm = 3 };
 
 static int rank, ranks;
-static float *in, *out;
+static void *in, *out;
 
 static double now(void)
 {
@@ -53,9 +53,12 @@ static double processor(void)
 
 static bool wrong(size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (out[i] != (float)(ranks * (ranks - 1) / 2 + ranks * (int)(i % 97)))
+	for (size_t i = 0; i < n; i++) {
+		int wanted = ranks * (ranks - 1) / 2 + ranks * (int)(i % 97);
+
+		if (options.integers ? ((int *)out)[i] != wanted : ((float *)out)[i] != (float)wanted)
 			return true;
+	}
 	return false;
 }
 
@@ -76,7 +79,8 @@ static struct sample measure(size_t n, bool in_place, double *start, double *end
 	MPI_Barrier(MPI_COMM_WORLD);
 	cpu = processor();
 	*start = now();
-	MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, (int)n, options.integers ? MPI_INT : MPI_FLOAT, MPI_SUM,
+	              MPI_COMM_WORLD);
 	*end = now();
 	mine.slowest_us = (*end - *start) * 1e6;
 	mine.cpu_us = processor() - cpu;
@@ -175,7 +179,7 @@ static bool parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:w:T:p:bcil")) != -1)
+	while ((option = getopt(argc, argv, "s:n:w:T:p:bciIl")) != -1)
 		switch (option) {
 		case 's':
 			if (!parse_sizes(optarg))
@@ -192,6 +196,7 @@ static bool parse(int argc, char **argv)
 		case 'b': options.both = true; break;
 		case 'c': options.check = true; break;
 		case 'i': options.in_place = true; break;
+		case 'I': options.integers = true; break;
 		case 'l': options.live = true; break;
 		default: return false;
 		}
@@ -203,11 +208,11 @@ static bool parse(int argc, char **argv)
 static void usage(void)
 {
 	fputs(
-	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-i] [-l]\n"
+	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-i] [-I] [-l]\n"
 	    "  -s  sizes, bytes from 4 to 1024M, with K or M\n"
 	    "  -n  calls of each size (10); -T  goes on for that time, with -n for so many calls at least\n"
 	    "  -w  calls before that are not printed (3), for each size; -p  seconds between calls\n"
-	    "  -b  every other call with Nezha switched off; -c  checks all results\n"
+	    "  -b  every other call with Nezha switched off; -c  checks all results; -I  integers\n"
 	    "  -i  every other call with MPI_IN_PLACE (those of odd INDEX); -l  each line at once\n",
 	    stderr);
 }
@@ -231,7 +236,10 @@ int main(int argc, char **argv)
 	if (!in || !out)
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	for (size_t i = 0; i < largest / sizeof(float); i++)
-		in[i] = (float)(rank + (int)(i % 97));
+		if (options.integers)
+			((int *)in)[i] = rank + (int)(i % 97);
+		else
+			((float *)in)[i] = (float)(rank + (int)(i % 97));
 	memset(out, 0, largest);
 	for (int i = 0; i < options.size_count; i++)
 		run_size(options.sizes[i]);

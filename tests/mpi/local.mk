@@ -7,7 +7,7 @@ mpitest_osu = tests/mpi/osu_hooks
 mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
 mpitest_names = $(mpitest_single) $(mpitest_values) $(mpitest_osu)
 mpitest_scripts = tests/mpi/aggregators.test tests/mpi/agree.test tests/mpi/comms.test tests/mpi/counters.test tests/mpi/failover.test \
-	tests/mpi/huge.test tests/mpi/ina.test tests/mpi/inajobs.test tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test \
+	tests/mpi/huge.test tests/mpi/ina.test tests/mpi/ina-xdp.test tests/mpi/inajobs.test tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test \
 	tests/mpi/learned.test tests/mpi/native.test tests/mpi/node.test \
 	tests/mpi/osu.test tests/mpi/osu_real.test tests/mpi/partial.test tests/mpi/progress.test \
 	tests/mpi/results.test tests/mpi/settings.test tests/mpi/share.test tests/mpi/threads.test tests/mpi/tune.test

@@ -334,7 +334,8 @@ static void tell_link(struct nezha_contact *contact)
 		path->retry_at = nezha_now() + PAUSE_MOST;
 	} else {
 		path->connecting = false;
-		path->pause = path->up ? 0 : path->pause ? 2 * path->pause : PAUSE_LEAST;
+		/* That queue pairs could be connected does not mean that they carry anything. */
+		path->pause = path->up && !path->ops->apart ? 0 : path->pause ? 2 * path->pause : PAUSE_LEAST;
 		if (path->pause > PAUSE_MOST)
 			path->pause = PAUSE_MOST;
 		path->retry_at = nezha_now() + path->pause + jitter;

@@ -46,6 +46,7 @@ struct nezha_path {
 	struct nezha_estimator estimator;
 	double nominal;                 /* bytes per second */
 	struct nezha_probe probe;       /* when it is measured again */
+	uint64_t down_before;           /* ns that the link had been down when it was connected; 0 once that has carried something */
 	uint32_t lost;                  /* how often it went down */
 	bool connecting;                /* the service thread is at it */
 	bool refused;                   /* the last attempt met a closed port */

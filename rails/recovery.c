@@ -23,6 +23,8 @@ static void look_now(struct nezha_path *path, uint64_t now)
 		return;
 	}
 	sample.time = now;
+	if (sample.acked != path->last.acked)
+		path->down_before = 0;
 	if (sample.acked != path->last.acked || !sample.in_flight)
 		path->stalled = 0;
 	else
@@ -98,8 +100,9 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	memset(&path->out, 0, sizeof path->out);
 	path->probe_left = 0;
 	path->back_have = 0;
+	/* One that could be connected but has carried nothing has not ended the time without any. */
 	if (!nezha_link_paths_up(link))
-		link->down_since = nezha_now();
+		link->down_since = nezha_now() - path->down_before;
 	nezha_info("rail %s to process %d on %s is lost: %s", nezha_rail_name(&engine->rails[path->rail]), link->peer,
 	           link->card.hostname, cause);
 	requeue(link, path);
@@ -131,6 +134,7 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 		path->base_acked = sample.acked;
 	path->last.time = nezha_now();
 	nezha_estimator_restart(&path->estimator);
+	path->down_before = link->down_since && path->ops->apart ? path->last.time - link->down_since : 0;
 	link->down_since = 0;
 	if (path->lost) {
 		link->engine->stats[rail].returns++;

@@ -445,6 +445,8 @@ int nezha_service_start(struct nezha_engine *engine, struct nezha_service **out)
 	if (error) {
 		errno = error;
 		nezha_warn("the service thread cannot be started: %m");
+		for (uint32_t r = 0; r < engine->card.rail_count; r++)
+			nezha_verbs_close(engine->verbs[r]);
 		nezha_service_abandon(service);
 		free(service);
 		return NEZHA_ERR_SYSTEM;

@@ -60,7 +60,8 @@ static int send_piece(struct nezha_path *path, struct nezha_verbs_end *end)
 	out->record_left = 0;
 	out->payload_left -= piece;
 	path->written += of_record + piece;
-	return nezha_verbs_end_post(end, of_record + piece, path->written, NULL, !out->payload_left);
+	/* With the last credit, too: else nothing would tell that these have arrived until the receiver is back. */
+	return nezha_verbs_end_post(end, of_record + piece, path->written, NULL, !out->payload_left || credits(end) == 1);
 }
 
 static int verbs_send(struct nezha_path *path)
@@ -126,6 +127,9 @@ static int verbs_listen(struct nezha_path *path)
 	}
 	if (rc == NEZHA_OK)
 		rc = nezha_verbs_end_reap(end);
+	/* An event may have come for what was reaped before it: without another one nothing would wake the path. */
+	if (rc == NEZHA_OK && !nezha_verbs_end_buffer(end))
+		rc = nezha_verbs_end_await(end);
 	if (rc == NEZHA_OK && has_room(end))
 		path->ready = true;
 	return rc;
@@ -147,19 +151,23 @@ static int verbs_sample(struct nezha_path *path, struct nezha_path_sample *out)
 
 /* ---- the receiving end ---- */
 
+/* Enough buffers are posted that the peer does not know of. */
+static bool credits_due(const struct nezha_verbs_end *end)
+{
+	return end->in.posted - end->told >= end->in.slots / 4;
+}
+
 /* Sends what was kept, and credits if they are due; keeps the rest. */
 static int flush_replies(struct nezha_inpath *inpath, struct nezha_verbs_end *end)
 {
 	uint32_t sent = 0;
 	int rc = nezha_verbs_end_reap(end);
-	bool due;
 
 	while (rc == NEZHA_OK) {
 		uint32_t length = sent < inpath->reply_count ? sizeof inpath->replies[0] : 0;
 		char *buffer;
 
-		due = end->in.posted - end->told >= end->in.slots / 4;
-		if (!length && !due)
+		if (!length && !credits_due(end))
 			break;
 		buffer = nezha_verbs_end_buffer(end);
 		if (!buffer) {
@@ -214,7 +222,7 @@ static int verbs_receive(struct nezha_inpath *inpath)
 	int rc = nezha_verbs_end_arrival(end, &data, &length, &value, &counted);
 
 	if (rc == NEZHA_OK)
-		return inpath->reply_count ? flush_replies(inpath, end) : NEZHA_OK;
+		return inpath->reply_count || credits_due(end) ? flush_replies(inpath, end) : NEZHA_OK;
 	if (rc < 0)
 		return rc;
 	if (counted || !is_whole(inpath, data, length))
@@ -224,7 +232,7 @@ static int verbs_receive(struct nezha_inpath *inpath)
 	if (rc != NEZHA_OK || !inpath->up)
 		return rc < 0 ? rc : NEZHA_ERR_CLOSED;
 	rc = nezha_verbs_end_return(end);
-	if (rc == NEZHA_OK && end->in.posted - end->told >= end->in.slots / 4)
+	if (rc == NEZHA_OK && credits_due(end))
 		rc = flush_replies(inpath, end);
 	return rc == NEZHA_OK ? NEZHA_INPROGRESS : rc;
 }

@@ -156,7 +156,7 @@ void nezha_verbs_bury(struct nezha_verbs_device *device, struct nezha_engine *en
 
 int nezha_verbs_watch(const struct nezha_verbs_device *device)
 {
-	return device->context ? device->context->async_fd : -1;
+	return device->context && !device->dead ? device->context->async_fd : -1;
 }
 
 enum nezha_verbs_event nezha_verbs_event(struct nezha_verbs_device *device)
@@ -164,6 +164,7 @@ enum nezha_verbs_event nezha_verbs_event(struct nezha_verbs_device *device)
 	enum nezha_verbs_event what = NEZHA_VERBS_NOTHING;
 	struct ibv_async_event event;
 
+	errno = 0;
 	while (device->context && !device->api->get_async_event(device->context, &event)) {
 		bool ours = event.element.port_num == device->port.port;
 
@@ -174,7 +175,11 @@ enum nezha_verbs_event nezha_verbs_event(struct nezha_verbs_device *device)
 		else if (event.event_type == IBV_EVENT_PORT_ACTIVE && ours)
 			what = NEZHA_VERBS_BACK;
 		device->api->ack_async_event(&event);
+		errno = 0;
 	}
+	/* A device that was taken away may have no last word, only a descriptor that is always ready. */
+	if (device->context && errno != EAGAIN && errno != EINTR)
+		device->dead = true;
 	return device->dead ? NEZHA_VERBS_LOST : what;
 }
 

@@ -11,7 +11,7 @@ static const struct {
 	long least, most;
 } options[] = {
 	{ "gid=", 0, 255 }, { "mtu=", 256, 4096 }, { "sl=", 0, 15 }, { "retry=", 1, 6 }, { "timeout=", 8, 20 },
-	{ "memory=", 4, 65536 },
+	{ "memory=", 8, 65536 },
 };
 enum { GID, MTU, SL, RETRY, TIMEOUT, MEMORY, COUNT };
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define NEZHA_VERBS_ALLOWED \
-	"a list of gid=0..255, mtu=256|512|1024|2048|4096, sl=0..15, retry=1..6, timeout=8..20 and memory=4..65536 (MiB)"
+	"a list of gid=0..255, mtu=256|512|1024|2048|4096, sl=0..15, retry=1..6, timeout=8..20 and memory=8..65536 (MiB)"
 #define NEZHA_VERBS_TEXT 96     /* bytes that the text of any options fits into */
 
 struct nezha_verbs_options {

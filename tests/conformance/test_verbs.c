@@ -211,6 +211,28 @@ static void test_events_of_the_device(void **state)
 
 /* ---- what cannot be had ---- */
 
+static void nothing_gets_through(struct member *member, void *argument)
+{
+	uint64_t one = 1;
+
+	(void)argument;
+	if (member->rank == 0)
+		fake_verbs_fault(FAKE_COMPLETION, 1, 1 << 30);
+	world_barrier(member);
+	EXPECT(member, nezha_allreduce(member->team, &one, &one, 1, NEZHA_UINT64, NEZHA_SUM,
+	                               &(struct nezha_way){ .block = NEZHA_BLOCK_MIN }) != NEZHA_OK);
+	world_barrier(member);
+	if (member->rank == 0)
+		fake_verbs_fault(FAKE_COMPLETION, 0, 0);
+}
+
+/* Queue pairs that can be connected for ever, but carry nothing, do not keep a call waiting for ever. */
+static void test_no_way_through(void **state)
+{
+	(void)state;
+	assert_int_equal(run("fake", 2, 1, nothing_gets_through, NULL), 0);
+}
+
 static void over_tcp_alone(struct member *member, void *argument)
 {
 	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
@@ -338,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_posting_fails),
 		cmocka_unit_test(test_peer_makes_no_sense),
 		cmocka_unit_test(test_events_of_the_device),
+		cmocka_unit_test(test_no_way_through),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_connecting_fails_at_first),
 		cmocka_unit_test(test_limit),

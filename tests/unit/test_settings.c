@@ -357,7 +357,7 @@ static void verbs_options(void **state)
 {
 	static const char *const wrong[] = {
 		"gid", "gid=", "gid=-1", "gid=256", "mtu=0", "mtu=128", "mtu=1500", "mtu=8192", "sl=16", "retry=0", "retry=7",
-		"timeout=7", "timeout=21", "memory=3", "memory=65537", "memory=99999999999999999999", "gid=1,gid=1", "gid=1,",
+		"timeout=7", "timeout=21", "memory=7", "memory=65537", "memory=99999999999999999999", "gid=1,gid=1", "gid=1,",
 		",gid=1", "gid=1 ", "GID=1", "gid=1;sl=2", "qps=2",
 	};
 	struct nezha_verbs_options o, again;

@@ -65,11 +65,12 @@ void aggd_answer_alive(struct aggd_session *session, const struct nezha_ina_head
 	aggd_answer(session, &session->members[asked->rank].address, &header, missing);
 }
 
-/* That ranks get the XDP program's results does not prove that they get ours. */
-static void doubt_group(struct aggd_session *session)
+/* That ranks get the XDP program's results does not prove that they get ours.  Loss makes all ranks ask again for the chunks
+ * that any one has lost; but who gets none asks for nearly every one. */
+static void doubt_group(struct aggd_session *session, struct aggd_member *member)
 {
-	session->kept++;
-	if (session->offloaded && session->kept > DOUBT_FROM && session->kept > session->results / 2)
+	member->kept++;
+	if (session->offloaded && member->kept > DOUBT_FROM && member->kept > session->results / 2)
 		session->grouped = false;
 }
 
@@ -93,7 +94,7 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 	case NEZHA_INA_KEPT:
 		aggd->stats.again++;
 		aggd_answer(session, sender, &sum.header, sum.data);
-		doubt_group(session);
+		doubt_group(session, &session->members[header->rank]);
 		break;
 	case NEZHA_INA_TWICE:
 		aggd->stats.again++;

@@ -122,6 +122,9 @@ void aggd_offload_settle(struct nezha_aggd *aggd, struct aggd_session *session)
 {
 	if (session->kernel && session->grouped)
 		session->offloaded = aggd_xdp_open(aggd->offload->xdp, session->token, session->kernel);
+	/* What they have heard was the program's: whether they hear us nobody knows. */
+	if (session->kernel && !session->offloaded)
+		session->grouped = false;
 	if (!session->offloaded)
 		release(aggd, session);
 }
@@ -198,8 +201,13 @@ static void shun(struct nezha_aggd *aggd, struct aggd_session *session, int rank
 	struct aggd_offload *offload = aggd->offload;
 	char why[NEZHA_INA_TEXT_BYTES];
 
-	if (offload->shunned_count < SHUNNED_MOST)
+	/* A node has many sessions, and counts once; with the list full all are shunned. */
+	if (!is_shunned(offload, session->members[rank].address.sin_addr)) {
 		offload->shunned[offload->shunned_count++] = session->members[rank].address.sin_addr;
+		if (offload->shunned_count == SHUNNED_MOST)
+			nezha_warn("packets of %d addresses came past the XDP program: nobody goes by it any more",
+			           SHUNNED_MOST);
+	}
 	snprintf(why, sizeof why, "packets of rank %d come past the XDP program", rank);
 	aggd_session_end(aggd, session, why);
 }

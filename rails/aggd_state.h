@@ -41,6 +41,7 @@ struct aggd_member {
 	struct sockaddr_in address;      /* UDP */
 	uint16_t chunk, window;          /* what it can do */
 	bool answered, heard;            /* it has said whether a beacon came; it came */
+	uint64_t kept;                   /* results that it asked for again */
 };
 
 struct aggd_session {
@@ -60,7 +61,7 @@ struct aggd_session {
 	size_t owed_words;
 	uint32_t owed_count;             /* bits; while there are any, `out` is watched for room */
 	int first_debtor;                /* the receiver that is paid first */
-	uint32_t results, kept;          /* that the daemon has sent; again, since they were asked for */
+	uint64_t results;                /* that the daemon has sent */
 	/* the XDP program's part: aggd_offload.c */
 	struct nezha_xdp_session *kernel; /* NULL: none */
 	bool offloaded;                  /* the program serves it */

@@ -110,7 +110,8 @@ bool nezha_ina_heard_beacon(struct nezha_ina *ina)
 	char packet[sizeof header];
 	ssize_t n;
 
-	while ((n = recv(ina->group.end.fd, packet, sizeof packet, MSG_DONTWAIT)) >= 0)
+	/* Anyone may send to a group: not more of it than a turn's worth. */
+	for (int i = 0; i < MESSAGES_MOST && (n = recv(ina->group.end.fd, packet, sizeof packet, MSG_DONTWAIT)) >= 0; i++)
 		if (nezha_ina_check_downward(packet, (size_t)n, &header) == NEZHA_OK && header.kind == NEZHA_INA_BEACON &&
 		    header.token == ina->welcome.token)
 			return true;

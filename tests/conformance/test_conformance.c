@@ -178,7 +178,8 @@ static void take_rail_away(struct member *member)
 		struct timespec pause = { 0, 1000000 };
 
 		pthread_mutex_lock(&member->engine->lock);
-		if (path->up) {
+		/* While the service thread has not let go of the connection, it would set another time for the next one. */
+		if (path->up && !path->connecting) {
 			nezha_link_path_fail(path, "the test says so");
 			path->retry_at = UINT64_MAX;
 			away = true;

@@ -7,7 +7,7 @@
 #   digest                        what results said of the bits
 #   ina_bytes [DEVICE]            what rank 0 has sent to the aggregator, by the last report
 #   used, unused WHAT [DEVICE]    whether that is anything
-#   all_right WHAT                all calls of the last job, of the bench, were right
+#   right_calls WHAT                all calls of the last job, of the bench, were right
 #   under_way                     waits for the job's first call
 
 need_aggd() {
@@ -48,19 +48,6 @@ unused() {
 	local n
 	n=$(ina_bytes "${2:-ina}")
 	if [ "${n:-1}" = 0 ]; then good "$1: ${2:-it} was not used"; else failure "$1: ${n:-?} bytes went to ${2:-it}"; fi
-}
-
-all_right() {
-	local calls wrong
-	calls=$(grep -c '^call' "$out")
-	wrong=$(awk '$1 == "call" && $NF > 0' "$out" | wc -l)
-	if [ "$status" != 0 ] || ! grep -q '^done$' "$out"; then
-		failure "$1: status $status after $calls calls"
-	elif [ "$wrong" != 0 ]; then
-		failure "$1: $wrong of $calls calls gave wrong results"
-	else
-		good "$1: $calls calls, all right"
-	fi
 }
 
 under_way() {

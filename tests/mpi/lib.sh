@@ -240,7 +240,7 @@ first_calls() {
 right_calls() {
 	local calls wrong
 	calls=$(grep -c '^call' "$out")
-	wrong=$(awk '$1 == "call" && $9 > 0' "$out" | wc -l)
+	wrong=$(awk '$1 == "call" && $NF > 0' "$out" | wc -l)
 	if [ "$status" != 0 ] || ! grep -q '^done$' "$out"; then
 		failure "$1: status $status after $calls calls"
 	elif [ "$wrong" != 0 ]; then

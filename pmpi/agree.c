@@ -2,11 +2,13 @@
 #include "pmpi/agree.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "pmpi/attended.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
-#include "pmpi/native.h"
 #include "tuning/agree.h"
 #include "tuning/log.h"
 #include "tuning/rail_set.h"
@@ -30,22 +32,54 @@ static void tell(MPI_Comm handle, const struct nezha_plan *plan, const struct ne
 	            mine->bytes, mine->model, mine->plan, text, theirs->call, theirs->bytes, theirs->model, theirs->plan);
 }
 
-/* All ranks know that they differ, and hear what rank 0 has. */
-static int disagree(MPI_Comm handle, const struct nezha_plan *plan, const struct nezha_statement *mine)
-{
-	struct nezha_statement theirs = *mine;
-	int error = PMPI_Bcast(&theirs, NEZHA_STATEMENT_WORDS / 2, MPI_UINT64_T, 0, handle);
+/* What all ranks have stated, folded.  On the heap: if a rank is lost, the library keeps it. */
+struct statements {
+	uint64_t mine[NEZHA_STATEMENT_WORDS], all[NEZHA_STATEMENT_WORDS];
+};
 
+/* Folds `words` of all ranks in place. */
+static int fold(MPI_Comm handle, struct nezha_comm *comm, uint64_t words[NEZHA_STATEMENT_WORDS], MPI_Op op)
+{
+	struct statements *said = malloc(sizeof(*said));
+	int error;
+
+	if (!said) {
+		/* The others would wait for this rank. */
+		nezha_comm_give_up(comm);
+		return nezha_failure(handle, NEZHA_ERR_NOMEM);
+	}
+	memcpy(said->mine, words, sizeof(said->mine));
+	error = nezha_attended_allreduce(comm, handle, said->mine, said->all, NEZHA_STATEMENT_WORDS, MPI_UINT64_T, op);
+	if (error == MPI_SUCCESS)
+		memcpy(words, said->all, sizeof(said->all));
+	if (error == MPI_SUCCESS || !nezha_attended_lost(comm))
+		free(said);
+	return error;
+}
+
+/* All ranks know that they differ, and hear what rank 0 has: the others say nothing. */
+static int disagree(MPI_Comm handle, struct nezha_comm *comm, const struct nezha_plan *plan, const struct nezha_statement *mine)
+{
+	uint64_t words[NEZHA_STATEMENT_WORDS] = { 0 };
+	struct nezha_statement theirs;
+	int rank, error = PMPI_Comm_rank(handle, &rank);
+
+	if (error == MPI_SUCCESS && rank == 0)
+		memcpy(words, mine, sizeof(*mine));
+	/* (MPICH's MAX takes 64 bits without a sign for signed ones.) */
+	if (error == MPI_SUCCESS)
+		error = fold(handle, comm, words, MPI_BOR);
 	if (error != MPI_SUCCESS)
 		return error;
+	memcpy(&theirs, words, sizeof(theirs));
 	tell(handle, plan, mine, &theirs);
 	return nezha_failure(handle, NEZHA_ERR_DISAGREE);
 }
 
 int nezha_agree(MPI_Comm handle, struct nezha_comm *comm, const struct nezha_plan *plan, uint64_t bytes)
 {
+	uint64_t words[NEZHA_STATEMENT_WORDS];
 	struct nezha_statement mine;
-	uint64_t words[NEZHA_STATEMENT_WORDS], least[NEZHA_STATEMENT_WORDS];
 	int error;
 
 	/* Of a communicator that is none of ours, all ranks know that without a plan. */
@@ -58,8 +92,8 @@ int nezha_agree(MPI_Comm handle, struct nezha_comm *comm, const struct nezha_pla
 		.plan = nezha_plan_digest(plan),
 	};
 	nezha_statement_spread(&mine, words);
-	error = nezha_native_allreduce(words, least, NEZHA_STATEMENT_WORDS, MPI_UINT64_T, MPI_MIN, handle);
+	error = fold(handle, comm, words, MPI_MIN);
 	if (error != MPI_SUCCESS)
 		return error;
-	return nezha_statement_agreed(least) ? MPI_SUCCESS : disagree(handle, plan, &mine);
+	return nezha_statement_agreed(words) ? MPI_SUCCESS : disagree(handle, comm, plan, &mine);
 }

@@ -12,6 +12,8 @@
 #include "pmpi/helper.h"
 #include "pmpi/patience.h"
 #include "pmpi/team.h"
+#include "pmpi/timeline.h"
+#include "pmpi/verify.h"
 #include "rails/hierarchy.h"
 #include "tuning/model.h"
 #include "tuning/log.h"
@@ -130,6 +132,7 @@ static int make_plan(struct call *call)
 	if (error != MPI_SUCCESS)
 		return error;
 	comm = call->comm;
+	nezha_comm_hold(comm);
 	if (comm->reason != NEZHA_REASON_RULE) {
 		call->plan.reason = comm->reason;
 		return MPI_SUCCESS;
@@ -256,6 +259,8 @@ static int run_mix(struct call *call)
 		nezha_helper_start(comm->helper, run_rails_part, &part);
 	error = call_library(call, (int64_t)(call->plan.native / nezha_type_size(call->type)));
 	call->times.native = nezha_patience_now() - begin;
+	if (nezha_context.trace)
+		nezha_timeline_add(NEZHA_TRACE_LIBRARY, begin, call->plan.native, NEZHA_ALG_MIX, call->plan.reason);
 	inside = true;
 	if (comm->helper)
 		nezha_helper_wait(comm->helper);
@@ -266,6 +271,11 @@ static int run_mix(struct call *call)
 	if (error == MPI_SUCCESS && part.status != NEZHA_OK)
 		error = nezha_failure(call->handle, part.status);
 	return error;
+}
+
+static bool is_verified(const struct call *call)
+{
+	return call->plan.alg != NEZHA_ALG_NATIVE && nezha_context.job.settings.check & NEZHA_CHECK_NATIVE;
 }
 
 static int run_planned(struct call *call)
@@ -311,7 +321,27 @@ static int run_timed(struct call *call)
 		nezha_model_count(call->model, call->bytes, &call->choice, &call->times);
 	if (nezha_context.report)
 		tell_report(call, nezha_patience_now() - begin);
+	if (nezha_context.trace)
+		nezha_timeline_add(NEZHA_TRACE_CALL, begin, call->bytes, call->plan.alg, call->plan.reason);
 	return error;
+}
+
+static int run_told(struct call *call)
+{
+	return call->model || nezha_context.report || nezha_context.trace ? run_timed(call) : run_planned(call);
+}
+
+/* With a comparison of the result (NEZHA_CHECK=native). */
+static int run_verified(struct call *call)
+{
+	struct nezha_verify verify = {
+		.comm = call->comm, .handle = call->handle, .datatype = (MPI_Datatype)call->words[3],
+		.operation = (MPI_Op)call->words[4], .type = call->type, .op = call->op, .count = call->count,
+		.sendbuf = call->sendbuf, .recvbuf = call->recvbuf,
+	};
+
+	nezha_verify_begin(&verify);
+	return nezha_verify_end(&verify, run_told(call));
 }
 
 /* A call that is not below the floor. */
@@ -327,7 +357,7 @@ static int consider(struct call *call)
 		error = nezha_agree(call->handle, call->comm, &call->plan, call->bytes);
 	if (error != MPI_SUCCESS)
 		return error;
-	return call->model || nezha_context.report ? run_timed(call) : run_planned(call);
+	return is_verified(call) ? run_verified(call) : run_told(call);
 }
 
 __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, const nezha_word words[6],
@@ -344,7 +374,17 @@ __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, c
 		.plan = { .alg = NEZHA_ALG_NATIVE },
 	};
 
-	return consider(&call);
+	int error;
+
+	/* Before `on` is looked at: MPI_Finalize clears that first, and then counts. */
+	atomic_fetch_add(&nezha_context.calls, 1);
+	nezha_calls_here++;
+	error = consider(&call);
+	if (call.comm)
+		nezha_comm_release(call.comm);
+	nezha_calls_here--;
+	atomic_fetch_sub(&nezha_context.calls, 1);
+	return error;
 }
 
 /* The one comparison that small calls pay for; a negative count is far above any floor. */

@@ -38,7 +38,34 @@ void nezha_comm_enable(struct nezha_comm *comm, bool enable)
 	comm->refused = !enable;
 	if (enable && comm->reason == NEZHA_REASON_DISABLED)
 		comm->reason = NEZHA_REASON_RULE;
-	else if (!enable && nezha_comm_is_open(comm))
+	else if (!enable && !comm->holds && nezha_comm_is_open(comm))
+		nezha_comm_retire(comm, NEZHA_REASON_DISABLED);
+}
+
+static void destroy(struct nezha_comm *comm)
+{
+	pthread_mutex_lock(&nezha_context.lock);
+	LIST_REMOVE(comm, entry);
+	nezha_learned_take(comm);
+	pthread_mutex_unlock(&nezha_context.lock);
+	close_rails(comm);
+	nezha_report_close(nezha_context.report, comm->report);
+	free(comm->model);
+	free(comm);
+}
+
+void nezha_comm_hold(struct nezha_comm *comm)
+{
+	comm->holds++;
+}
+
+void nezha_comm_release(struct nezha_comm *comm)
+{
+	if (--comm->holds || nezha_context.hands_off)
+		return;
+	if (comm->gone)
+		destroy(comm);
+	else if (comm->refused && nezha_comm_is_open(comm))
 		nezha_comm_retire(comm, NEZHA_REASON_DISABLED);
 }
 
@@ -48,14 +75,11 @@ static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
 	struct nezha_comm *comm = value;
 
 	(void)handle, (void)keyval, (void)extra;
-	pthread_mutex_lock(&nezha_context.lock);
-	LIST_REMOVE(comm, entry);
-	nezha_learned_take(comm);
-	pthread_mutex_unlock(&nezha_context.lock);
-	close_rails(comm);
-	nezha_report_close(nezha_context.report, comm->report);
-	free(comm->model);
-	free(comm);
+	if (nezha_context.hands_off)
+		return MPI_SUCCESS;
+	comm->gone = true;
+	if (!comm->holds)
+		destroy(comm);
 	return MPI_SUCCESS;
 }
 
@@ -134,6 +158,24 @@ int nezha_comm_find(MPI_Comm handle, struct nezha_comm **out)
 		return create(handle, out);
 	*out = value;
 	return MPI_SUCCESS;
+}
+
+void nezha_comm_give_up(struct nezha_comm *comm)
+{
+	if (comm->hierarchy)
+		nezha_hierarchy_give_up(comm->hierarchy);
+	else if (comm->team)
+		nezha_team_give_up(comm->team);
+}
+
+void nezha_comm_give_up_all(void)
+{
+	struct nezha_comm *comm;
+
+	pthread_mutex_lock(&nezha_context.lock);
+	LIST_FOREACH(comm, &nezha_context.comms, entry)
+		nezha_comm_give_up(comm);
+	pthread_mutex_unlock(&nezha_context.lock);
 }
 
 void nezha_comm_end(void)

@@ -28,6 +28,8 @@ struct nezha_comm {
 	struct nezha_helper *helper;          /* owned; NULL: no call needed it yet */
 	struct nezha_report_comm *report;     /* NULL: no report */
 	uint64_t checked;                     /* calls of it that NEZHA_CHECK=plan compared */
+	int holds;                            /* nezha_comm_hold without its release */
+	bool gone;                            /* the communicator was freed meanwhile: its handle is of no use */
 };
 
 /* Makes the attribute's key; after MPI_Init.  An MPI error code. */
@@ -36,6 +38,10 @@ int nezha_comm_begin(void);
 /* The state of `comm`, made if there is none yet.  Local.  The handle need not be valid, only not
  * MPI_COMM_NULL: then MPI's own error handling has run and its error code is returned. */
 int nezha_comm_find(MPI_Comm comm, struct nezha_comm **out);
+
+/* The state stays until the release, even if an error handler frees the communicator in the midst of a call.  Local. */
+void nezha_comm_hold(struct nezha_comm *comm);
+void nezha_comm_release(struct nezha_comm *comm);
 
 /* Whether its rails are open; on all ranks alike. */
 static inline bool nezha_comm_is_open(const struct nezha_comm *comm)
@@ -54,5 +60,11 @@ void nezha_comm_enable(struct nezha_comm *comm, bool enable);
 
 /* Ends all teams, in MPI_Finalize: the communicators themselves may live on. */
 void nezha_comm_end(void);
+
+/* This rank cannot go on: calls fail, on all ranks, instead of waiting for it. */
+void nezha_comm_give_up(struct nezha_comm *comm);
+
+/* MPI ends while calls are in progress: those of all communicators fail. */
+void nezha_comm_give_up_all(void);
 
 #endif

@@ -17,6 +17,7 @@ struct nezha_comm;
 struct nezha_engine;
 struct nezha_learned;
 struct nezha_report;
+struct nezha_trace;
 
 /* Calls of fewer elements than the floor go to the MPI library without a further look; 0: all are looked
  * at. */
@@ -27,9 +28,14 @@ struct nezha_context {
 	_Atomic uint64_t floor;           /* elements; what the call path reads first */
 	uint64_t table_floor;             /* the floor that the table gives */
 	atomic_bool on;                   /* between the end of MPI_Init and the release in MPI_Finalize */
+	atomic_bool hands_off;            /* communicators, teams and engine are left alone: this is a forked child and they are its
+	                                   * parent's, or MPI was finalized while other threads were in calls */
+	atomic_bool failed;               /* a call has: some rank may be no more */
+	atomic_int calls;                 /* that threads are in, of those that are not below the floor */
 	atomic_bool paused;               /* by MPI_Pcontrol(0) */
 	atomic_bool learning;             /* the built-in rules are in force: what was learnt goes before them */
 	atomic_bool warned;               /* that fewer rails are used than a host has */
+	atomic_bool lacking;              /* ... that something of the system is used up */
 	atomic_bool unnamed;              /* ... that a rule names no rail of ours */
 	struct nezha_job job;             /* the same on all ranks, fixed while `on` */
 	int keyval;                       /* the communicators' attribute */
@@ -37,17 +43,25 @@ struct nezha_context {
 	struct nezha_handles handles;     /* MPI's predefined types */
 	const void *_Atomic outsider;     /* an address of code that is not the MPI library's */
 	pthread_once_t error_once;        /* for our error codes: added when there is an error */
-	int error_lost, error_memory, error_differ;
+	int error_lost, error_memory, error_differ, error_wrong;
 	struct nezha_report *report;      /* NULL: none is wanted */
+	struct nezha_trace *trace;        /* NULL: none is wanted of this rank */
+	int64_t trace_shift;              /* ns from this process's clock to the trace's (tuning/trace.h) */
+	uint64_t trace_error;             /* ns by which clocks may differ in it */
+	_Atomic int32_t trace_threads;    /* that were numbered */
 
 	pthread_mutex_t lock;             /* of what follows; no MPI call under it */
 	LIST_HEAD(nezha_comm_list, nezha_comm) comms;
 	struct nezha_engine *engine;      /* NULL: no team was opened yet */
 	struct nezha_learned *learned;    /* NULL: none is wanted */
 	uint32_t teams;                   /* opened with this process as the leader */
+	struct nezha_lack lack;           /* what could not be had for a team that is being opened */
 };
 
 extern struct nezha_context nezha_context;
+
+/* Of nezha_context.calls, those of this thread: its error handler may end MPI. */
+extern _Thread_local int nezha_calls_here;
 
 /* Sets the floor anew: after `on`, `paused` or the report changed. */
 void nezha_context_aim(void);

@@ -5,21 +5,62 @@
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pmpi/calls.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
 #include "pmpi/learned.h"
+#include "pmpi/patience.h"
 #include "pmpi/rails.h"
 #include "pmpi/summary.h"
+#include "pmpi/timeline.h"
 #include "tuning/log.h"
 
+/* Seconds that calls of other threads get to end: without a word, and after one. */
+#define SHORTLY 1.0
+#define PATIENTLY 5.0
+#define FOREVER 1e9                /* for all that matters */
+
+static int calls_elsewhere(void)
+{
+	return nezha_context.calls - nezha_calls_here;
+}
+
+static bool calls_end_within(double seconds)
+{
+	uint64_t end = nezha_patience_now() + (uint64_t)(seconds * 1e9);
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	while (calls_elsewhere() && nezha_patience_now() < end)
+		nanosleep(&nap, NULL);
+	return !calls_elsewhere();
+}
+
+/* MPI forbids it, and what these calls use would go.  false: some do not even end when they are given up. */
+static bool await_calls(void)
+{
+	if (calls_end_within(SHORTLY))
+		return true;
+	nezha_error("MPI_Finalize was called while other threads are in MPI_Allreduce (%d), which MPI forbids: it waits %g s for "
+	            "them", calls_elsewhere(), PATIENTLY);
+	if (calls_end_within(PATIENTLY))
+		return true;
+	nezha_error("MPI_Allreduce fails in other threads (%d): MPI_Finalize was called meanwhile", calls_elsewhere());
+	nezha_comm_give_up_all();
+	return calls_end_within(SHORTLY);
+}
+
 /* Some rank may still be in its last call and need our service thread's answer: nobody closes before all are
- * here.  Jobs that never use rails are spared. */
+ * here.  But who has seen a call fail does not wait for ever: a rank may be dead.  Jobs that never use rails are spared. */
 static void await_all(void)
 {
-	if (nezha_context.job.settings.enable && nezha_context.table_floor != NEZHA_FLOOR_ALL)
-		PMPI_Barrier(MPI_COMM_WORLD);
+	MPI_Request all;
+
+	if (!nezha_context.job.settings.enable || nezha_context.table_floor == NEZHA_FLOOR_ALL)
+		return;
+	if (PMPI_Ibarrier(MPI_COMM_WORLD, &all) == MPI_SUCCESS)
+		nezha_patience_wait(&all, 1, nezha_context.failed ? PATIENTLY : FOREVER);
 }
 
 static int end(MPI_Comm comm, int keyval, void *value, void *extra)
@@ -29,11 +70,17 @@ static int end(MPI_Comm comm, int keyval, void *value, void *extra)
 		return MPI_SUCCESS;
 	nezha_context.on = false;
 	nezha_context_aim();
+	nezha_context.hands_off = !await_calls() || nezha_calls_here;
 	await_all();
 	nezha_summary_write();
 	nezha_learned_end();
-	nezha_comm_end();
-	nezha_rails_end();
+	if (!nezha_context.hands_off) {
+		nezha_comm_end();
+		nezha_rails_end();
+		nezha_timeline_end();
+	} else {
+		nezha_timeline_write();
+	}
 	PMPI_Comm_free_keyval(&nezha_context.keyval);
 	PMPI_Comm_free_keyval(&nezha_context.self_keyval);
 	return MPI_SUCCESS;
@@ -53,6 +100,7 @@ int nezha_mpi_finalize(nezha_word a, nezha_word b, nezha_word c, nezha_word d, n
 {
 	int error = nezha_native(NEZHA_CALL_Finalize)(a, b, c, d, e, f, caller);
 
-	nezha_job_free(&nezha_context.job);
+	if (!nezha_context.hands_off)
+		nezha_job_free(&nezha_context.job);
 	return error;
 }

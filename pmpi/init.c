@@ -13,6 +13,7 @@
 #include "pmpi/learned.h"
 #include "pmpi/origin.h"
 #include "pmpi/rails.h"
+#include "pmpi/timeline.h"
 #include "rails/team.h"
 #include "tuning/log.h"
 #include "tuning/report.h"
@@ -25,11 +26,13 @@ struct nezha_context nezha_context = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
+_Thread_local int nezha_calls_here;
+
 void nezha_context_aim(void)
 {
 	if (!nezha_context.on)
 		nezha_context.floor = NEZHA_FLOOR_ALL;
-	else if (nezha_context.report)
+	else if (nezha_context.report || nezha_context.trace)
 		nezha_context.floor = 0;
 	else if (nezha_context.paused || !nezha_context.job.settings.enable)
 		nezha_context.floor = NEZHA_FLOOR_ALL;
@@ -37,14 +40,34 @@ void nezha_context_aim(void)
 		nezha_context.floor = nezha_context.table_floor;
 }
 
-/* The service thread and the connections are the parent's. */
+/* Of the thread that forks: the engine that it holds, NULL: none. */
+static _Thread_local struct nezha_engine *held;
+
+/* An engine that goes away meanwhile would be the program's fault: it ends MPI in another thread. */
+static void hold_for_fork(void)
+{
+	struct nezha_engine *engine = nezha_context.engine;
+
+	held = engine && nezha_engine_hold(engine) ? engine : NULL;
+}
+
+static void go_on_in_parent(void)
+{
+	if (held)
+		nezha_engine_release(held);
+	held = NULL;
+}
+
+/* The service thread and the connections are the parent's.  Where it could not be held, the copies of the descriptors stay
+ * until exec or the end. */
 static void forget_in_child(void)
 {
 	nezha_context.on = false;
+	nezha_context.hands_off = true;
 	nezha_context_aim();
-	if (nezha_context.engine)
-		nezha_engine_abandon(nezha_context.engine);
-	nezha_context.engine = NULL;
+	if (held)
+		nezha_engine_abandon(held);
+	held = nezha_context.engine = NULL;
 }
 
 /* A launcher that is told of the abort may end before it has passed on what the process wrote: so the rank with the message
@@ -92,13 +115,13 @@ static int begin(void)
 	}
 	nezha_origin_check();
 	nezha_context.learning = !*job->settings.table && !*job->settings.tune && !job->settings.reproducible;
-	if (begin_report() != NEZHA_OK || nezha_learned_begin() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
+	if (begin_report() != NEZHA_OK || nezha_timeline_begin() != NEZHA_OK || nezha_learned_begin() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
 		nezha_error("MPI_Init: no memory, or no attributes of communicators, for Nezha");
 		give_up(true);
 		return MPI_ERR_OTHER;
 	}
 	nezha_handles_list(&nezha_context.handles);
-	pthread_atfork(NULL, NULL, forget_in_child);
+	pthread_atfork(hold_for_fork, go_on_in_parent, forget_in_child);
 	nezha_context.table_floor = nezha_job_floor(job);
 	nezha_context.on = true;
 	nezha_context_aim();

@@ -82,6 +82,27 @@ static int check_rails(const struct nezha_job *job)
 	return status;
 }
 
+/* Rank 0's; others warn of theirs. */
+static int check_trace(const struct nezha_job *job)
+{
+	const char *name = job->settings.trace;
+	char path[PATH_MAX];
+	FILE *file = NULL;
+
+	if (!*name)
+		return NEZHA_OK;
+	errno = ENAMETOOLONG;
+	if (nezha_file_name(name, job->rank, path, sizeof(path)))
+		file = fopen(path, "ae");
+	if (!file) {
+		nezha_error("NEZHA_TRACE=%s: the timeline cannot be written: %m (allowed: the name of a file; "
+		            "%%r in it stands for the rank, %%h for the host)", name);
+		return NEZHA_ERR_INVALID;
+	}
+	fclose(file);
+	return NEZHA_OK;
+}
+
 /* Better now than after the run. */
 static int check_report(const struct nezha_job *job)
 {
@@ -137,6 +158,8 @@ int nezha_job_read(struct nezha_job *job)
 		status = read_table(job);
 	if (status == NEZHA_OK)
 		status = check_report(job);
+	if (status == NEZHA_OK)
+		status = check_trace(job);
 	if (status == NEZHA_OK)
 		status = check_learned(job);
 	if (status != NEZHA_OK)

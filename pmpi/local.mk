@@ -21,6 +21,7 @@ backend_sources = \
 	pmpi/backend.c \
 	pmpi/calls.h \
 	pmpi/comm.c pmpi/comm.h \
+	pmpi/compare.c pmpi/compare.h \
 	pmpi/context.h \
 	pmpi/counters.c \
 	pmpi/failure.c pmpi/failure.h \
@@ -42,7 +43,9 @@ backend_sources = \
 	pmpi/scale.c pmpi/scale.h \
 	pmpi/summary.c pmpi/summary.h \
 	pmpi/team.c pmpi/team.h \
-	pmpi/tuner.c pmpi/tuner.h
+	pmpi/timeline.c pmpi/timeline.h \
+	pmpi/tuner.c pmpi/tuner.h \
+	pmpi/attended.c pmpi/attended.h pmpi/verify.c pmpi/verify.h
 backend_ldflags = $(AM_LDFLAGS) -module -avoid-version -shared
 
 if HAVE_MPICH

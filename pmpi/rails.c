@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmpi/rails.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -86,9 +87,12 @@ static uint64_t entries_here(const char *spec, const struct nezha_nic_set *set)
 		char *entry = strndup(spec, len), *notes = NULL, *error = NULL;
 		struct nezha_ina_address aggregators[NEZHA_INA_MAX];
 		struct selection selection = { .count = 0 };
+		char device[NEZHA_SHARP_DEVICE];
 
-		/* An aggregator is nobody's device, and "auto" is no entry to be missed. */
-		if (entry && (nezha_nic_aggregators(entry, aggregators) || !strcmp(entry, "auto")))
+		/* An aggregator is nobody's device, SHARP's library says itself what it misses, and "auto" and "fixed" are no
+		 * entries to be missed. */
+		if (entry && (nezha_nic_aggregators(entry, aggregators) || nezha_nic_sharp(entry, device) ||
+		              !strcmp(entry, "auto") || !strcmp(entry, "fixed")))
 			here |= (uint64_t)1 << bit;
 		else if (entry && nezha_nic_select(entry, set, selection.rails, &selection.count,
 		                              &notes, &error) == NEZHA_OK && selection.count)
@@ -169,8 +173,11 @@ static void select_rails(struct selection *out)
 	struct nezha_nic_set set;
 
 	out->count = 0;
-	if (list(spec, &set) != NEZHA_OK)
+	errno = ENOMEM;
+	if (list(spec, &set) != NEZHA_OK) {
+		nezha_lack_note(&nezha_context.lack, "the host's rails cannot be listed", errno);
 		return;
+	}
 	if (choose(spec, &set, out) != NEZHA_OK)
 		out->count = 0;
 	forget(&set);
@@ -184,6 +191,15 @@ void nezha_rails_describe(struct nezha_fingerprint *out)
 	nezha_fingerprint_host(selection.rails, selection.count, out);
 }
 
+/* The first rank of its node in the job. */
+static bool is_leader(const struct nezha_job *job)
+{
+	for (int i = 0; i < job->rank; i++)
+		if (job->node[i] == job->node[job->rank])
+			return false;
+	return true;
+}
+
 static int create(struct nezha_engine **out)
 {
 	struct selection selection = { .count = 0 };
@@ -192,6 +208,9 @@ static int create(struct nezha_engine **out)
 		.key = nezha_context.job.key,
 		.policy = nezha_context.job.settings.policy,
 		.verbs = nezha_context.job.settings.verbs,
+		.lack = &nezha_context.lack,
+		.crc = nezha_context.job.settings.check & NEZHA_CHECK_CRC,
+		.trace = nezha_context.trace,
 		.progress = nezha_progress,
 	};
 
@@ -199,7 +218,15 @@ static int create(struct nezha_engine **out)
 	select_rails(&selection);
 	config.rails = selection.rails;
 	config.rail_count = selection.count;
+	config.sharp.wanted = nezha_nic_sharp(nezha_context.job.settings.rails, config.sharp.device);
+	config.sharp.leader = is_leader(&nezha_context.job);
+	config.reproducible = nezha_context.job.settings.reproducible;
 	config.aggregator_count = nezha_nic_aggregators(nezha_context.job.settings.rails, config.aggregators);
+	/* What is rounded on purpose differs from the library's result by more than another order makes. */
+	for (uint32_t i = 0; nezha_context.job.settings.check & NEZHA_CHECK_NATIVE && i < config.aggregator_count; i++)
+		config.aggregators[i].fixed = false;
+	if (config.crc && config.aggregator_count && nezha_context.job.rank == 0)
+		nezha_warn("NEZHA_CHECK=crc does not cover what goes through an aggregator: that has UDP's checksum");
 	return nezha_engine_create(&config, out);
 }
 

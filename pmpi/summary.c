@@ -33,12 +33,25 @@ static void tell_rails(void)
 			.resent = stats[i].bytes_resent,
 			.failures = stats[i].failures,
 			.returns = stats[i].returns,
+			.wrong = stats[i].wrong,
 		};
 
 		snprintf(rail.device, sizeof(rail.device), "%.15s", stats[i].device);
 		snprintf(rail.subnet, sizeof(rail.subnet), "%.23s", stats[i].subnet);
 		nezha_report_rail(nezha_context.report, i, &rail);
 	}
+}
+
+static void tell_registered(void)
+{
+	struct nezha_report_registered told = { 0 };
+	struct nezha_registered memory;
+
+	if (nezha_context.engine) {
+		nezha_engine_registered(nezha_context.engine, &memory);
+		told = (struct nezha_report_registered){ memory.now, memory.most, memory.limit };
+	}
+	nezha_report_registered(nezha_context.report, &told);
 }
 
 static void tell_job(void)
@@ -81,11 +94,14 @@ void nezha_summary_write(void)
 	if (!nezha_context.report)
 		return;
 	tell_rails();
+	tell_registered();
 	tell_job();
 	if (strcmp(where, "1"))
 		write_file(where);
 	else
 		nezha_report_text(nezha_context.report, stderr);
+	if (nezha_context.hands_off)
+		return;
 	nezha_report_free(nezha_context.report);
 	nezha_context.report = NULL;
 }

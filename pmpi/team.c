@@ -2,6 +2,8 @@
 #include "pmpi/team.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,11 +97,45 @@ static void introduce(MPI_Comm handle, struct nezha_comm *comm, int rank, struct
 	out->id = draw_id();
 	out->refused = comm->refused;
 	out->gpu = has_gpu();
+	nezha_lack_clear(&nezha_context.lack);
 	if (!out->refused && !out->gpu)
 		out->failed = nezha_rails_engine(engine) != NEZHA_OK || !make_model(comm) ||
 		              make_hierarchy(handle, comm, rank, *engine, &out->offer) != NEZHA_OK;
 	if (*engine)
 		nezha_engine_card(*engine, &out->card);
+}
+
+/* By the one rank that has been chosen to say why all ranks stay with the MPI library; as a warning only the first time. */
+static void tell_lack(void)
+{
+	const char *what = atomic_load(&nezha_context.lack.what);
+	char cause[128] = "no memory";
+
+	if (what)
+		snprintf(cause, sizeof(cause), "%s: %s", what, strerror(nezha_context.lack.error));
+	nezha_log(atomic_exchange(&nezha_context.lacking, true) ? NEZHA_LOG_INFO : NEZHA_LOG_WARN,
+	          "%s: the MPI library does the allreduces of a communicator with this rank", cause);
+}
+
+static int first_failed(const struct introduction *all, int ranks)
+{
+	int first = 0;
+
+	while (first < ranks && !all[first].failed)
+		first++;
+	return first;
+}
+
+/* Whether a lack was why the rails of some rank do not work; the first of them tells. */
+static int agree_on_lack(MPI_Comm handle, int rank, bool mine, bool *any)
+{
+	int first = INT_MAX, own = mine ? rank : INT_MAX;
+	int error = nezha_native_allreduce(&own, &first, 1, MPI_INT, MPI_MIN, handle);
+
+	*any = first != INT_MAX;
+	if (error == MPI_SUCCESS && first == rank)
+		tell_lack();
+	return error;
 }
 
 /* The same on all ranks: NEZHA_REASON_RULE, or what speaks against a team. */
@@ -173,8 +209,11 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
 {
 	enum nezha_reason reason = judge(all, comm->scale.ranks);
 	uint32_t mine[2], agreed[2] = { 0, 0 };   /* the rails that work; whether there is one in common */
+	bool lack = false;
 	int error;
 
+	if (reason == NEZHA_REASON_OPEN_FAILED && rank == first_failed(all, comm->scale.ranks))
+		tell_lack();
 	if (reason != NEZHA_REASON_RULE) {
 		nezha_comm_retire(comm, reason);
 		return MPI_SUCCESS;
@@ -184,7 +223,9 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
 	error = nezha_native_allreduce(mine, agreed, 2, MPI_UINT32_T, MPI_BAND, handle);
 	if (error != MPI_SUCCESS)
 		agreed[0] = 0;
-	if (nezha_comm_ring(comm))
+	else if (!agreed[0])
+		error = agree_on_lack(handle, rank, atomic_load(&nezha_context.lack.what), &lack);
+	if (nezha_comm_ring(comm) && !lack)
 		tell_fewer(nezha_comm_ring(comm), rank, agreed[0]);
 	if (!agreed[0])
 		nezha_comm_retire(comm, agreed[1] ? NEZHA_REASON_OPEN_FAILED : NEZHA_REASON_NO_RAIL);

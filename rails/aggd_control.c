@@ -12,6 +12,7 @@
 
 #include "rails/aggd_state.h"
 #include "rails/clock.h"
+#include "rails/strangers.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -19,6 +20,8 @@
 #define STRANGERS_MOST 256
 #define PEERS_MOST 8192
 #define ACCEPT_MOST 64           /* at a time */
+
+_Static_assert(STRANGERS_MOST <= NEZHA_STRANGERS_MOST, "a choice is among all of them");
 
 /* A rank's host that vanishes without a word is noticed after 5 + 3 * 3 s. */
 static void keep_alive(int fd)
@@ -47,15 +50,21 @@ void aggd_peer_close(struct nezha_aggd *aggd, struct aggd_peer *peer)
 	free(peer);
 }
 
-static void drop_oldest_stranger(struct nezha_aggd *aggd)
+/* Too many strangers: one goes.  Who will join a session cannot be told apart, but crowds can. */
+static void drop_stranger(struct nezha_aggd *aggd)
 {
-	struct aggd_peer *peer, *oldest = NULL;
+	struct nezha_stranger strangers[STRANGERS_MOST];
+	struct aggd_peer *peer, *who[STRANGERS_MOST];
+	size_t count = 0;
 
-	LIST_FOREACH(peer, &aggd->peers, entry)
-		if (!peer->session && (!oldest || peer->deadline < oldest->deadline))
-			oldest = peer;
-	if (oldest)
-		aggd_peer_close(aggd, oldest);
+	LIST_FOREACH(peer, &aggd->peers, entry) {
+		if (peer->session || count == STRANGERS_MOST)
+			continue;
+		strangers[count] = (struct nezha_stranger){ .address = peer->address.sin_addr.s_addr, .since = peer->deadline };
+		who[count++] = peer;
+	}
+	if (count)
+		aggd_peer_close(aggd, who[nezha_strangers_choose(strangers, count)]);
 }
 
 static void welcome_stranger(struct nezha_aggd *aggd, int fd, const struct sockaddr_in *address)
@@ -113,7 +122,7 @@ void aggd_accept(struct nezha_aggd *aggd)
 		if (fd < 0)
 			return;
 		if (aggd->strangers >= STRANGERS_MOST)
-			drop_oldest_stranger(aggd);
+			drop_stranger(aggd);
 		if (aggd->peer_count >= PEERS_MOST)
 			close(fd);
 		else

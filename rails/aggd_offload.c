@@ -12,10 +12,11 @@
 
 #include "rails/aggd_state.h"
 #include "rails/aggd_xdp.h"
+#include "rails/clock.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
-#define BEACONS 9                /* sent by the program, before others are tried: the ranks listen for 150 ms */
+#define BEACONS (350 * NEZHA_MSEC) /* so long the program's are tried, and then others: ranks listen for 600 ms */
 #define MEMORY_PART 8            /* of the daemon's memory, for the program's chunks */
 #define SHUNNED_MOST 64
 
@@ -185,7 +186,9 @@ bool aggd_offload_beacon(struct nezha_aggd *aggd, struct aggd_session *session)
 	if (!session->kernel)
 		return false;
 	make_beacon(session->kernel, session->token, &frame);
-	if (session->beacons++ < BEACONS && aggd_xdp_send(aggd->offload->xdp, &frame, sizeof frame))
+	if (!session->beacons)
+		session->beacons = nezha_now();
+	if (nezha_now() - session->beacons < BEACONS && aggd_xdp_send(aggd->offload->xdp, &frame, sizeof frame))
 		return true;
 	/* Who has heard a beacon of the program has not shown that others come, too. */
 	session->unlike = session->answered > 0;

@@ -13,6 +13,8 @@
 #include "tuning/status.h"
 
 #define BEACON_EVERY (10 * NEZHA_MSEC)
+#define LISTEN 150                       /* ms that ranks wait for a beacon; */
+#define LISTEN_OFFLOAD 600               /* ... for two ways of them, see aggd_offload.c */
 #define ANSWER_LIMIT (2 * NEZHA_SEC)
 #define FORMING_LIMIT (10 * NEZHA_SEC)   /* ranks wait 5 s for each other */
 #define GROUPS_FROM 0xef4e0000u       /* 239.78.0.0/16, administratively scoped (RFC 2365) */
@@ -183,6 +185,7 @@ static void welcome(struct nezha_aggd *aggd, struct aggd_session *session)
 	record.welcome = (struct nezha_ina_welcome){
 		.token = session->token, .epoch = aggd->epoch, .group = session->group.sin_addr.s_addr,
 		.port = ntohs(session->group.sin_port), .chunk = session->chunk, .window = session->window,
+		.listen = session->kernel ? LISTEN_OFFLOAD : LISTEN,
 	};
 	/* One that cannot be told will be seen to have left. */
 	for (int r = 0; r < session->ranks; r++)

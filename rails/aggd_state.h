@@ -66,7 +66,7 @@ struct aggd_session {
 	struct nezha_xdp_session *kernel; /* NULL: none */
 	bool offloaded;                  /* the program serves it */
 	bool unlike;                     /* some ranks have heard its beacons, others not */
-	int beacons;                     /* sent by it */
+	uint64_t beacons;                /* ns: when its first one was sent */
 	struct aggd_member members[];
 };
 

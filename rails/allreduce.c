@@ -2,10 +2,12 @@
  * One allreduce from entry to return: begin, drive the engine until all is done, end. */
 #include <string.h>
 
+#include "rails/breakdown.h"
 #include "rails/clock.h"
 #include "rails/collective.h"
 #include "rails/deal.h"
 #include "rails/engine.h"
+#include "rails/gather.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
 #include "rails/service.h"
@@ -13,8 +15,6 @@
 #include "tuning/status.h"
 
 #define ASK_AFTER (20 * NEZHA_MSEC)       /* silence after which the right neighbour is asked what it knows */
-#define LOST_AFTER (10 * NEZHA_SEC)       /* without any rail to a neighbour */
-#define REFUSED_AFTER (500 * NEZHA_MSEC)  /* ... if its ports are closed: the process is gone */
 
 static bool finished(const struct nezha_team *team)
 {
@@ -41,33 +41,6 @@ static void ask_if_silent(struct nezha_team *team, uint64_t now)
 	team->query = true;
 	nezha_call_want_again(&team->call);
 	nezha_service_kick(team->engine->service);
-}
-
-static bool all_refused(const struct nezha_link *link)
-{
-	for (int r = 0; r < NEZHA_RAILS_MAX; r++)
-		if (link->paths[r].joined && !link->paths[r].refused)
-			return false;
-	return true;
-}
-
-/* Whether a neighbour is out of reach for good. */
-static bool lost(struct nezha_team *team, uint64_t now)
-{
-	struct nezha_link *right = team->right;
-	struct nezha_inlink *left = team->left;
-
-	if (right->down_since &&
-	    now - right->down_since > (all_refused(right) ? REFUSED_AFTER : LOST_AFTER)) {
-		nezha_error("no rail leads to process %d on %s any more (%d of %d ranks' ring)", right->peer,
-		            right->card.hostname, team->rank, team->ranks);
-		return true;
-	}
-	if (left->down_since && now - left->down_since > LOST_AFTER) {
-		nezha_error("no rail leads from process %d any more", left->peer);
-		return true;
-	}
-	return false;
 }
 
 /* The common rails of the mask by our numbers; an empty mask is no restriction. */
@@ -127,7 +100,9 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 	call->rails = nezha_collective_share(team, way, call->spare_rails);
 	nezha_deal_expect(team, nezha_call_bytes(call));
 	nezha_collective_post(team);
+	nezha_gather_begin(team->engine);
 	nezha_call_start(call);
+	nezha_gather_end(team->engine);
 	if (team->wanted_early)
 		nezha_link_ask_again(team->right);
 	team->wanted_early = false;
@@ -136,9 +111,11 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 
 static void end(struct nezha_team *team)
 {
+	bool whole = finished(team);
+
 	team->call.active = false;
 	team->finished = team->entered;
-	nezha_link_forget(team->right, team);
+	nezha_link_forget(team->right, team, whole);
 	nezha_inlink_forget(team, false);
 	nezha_collective_finish(team);
 	LIST_REMOVE(team, busy);
@@ -177,7 +154,7 @@ static int run(struct nezha_team *team, const struct nezha_way *way)
 		if (team->broken)
 			return NEZHA_ERR_PROTOCOL;
 		now = nezha_now();
-		if (lost(team, now))
+		if (nezha_breakdown_look(team, now))
 			return NEZHA_ERR_UNREACHABLE;
 		ask_if_silent(team, now);
 		if (work == NEZHA_INPROGRESS)
@@ -196,9 +173,11 @@ int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf,
 
 	if (rc != NEZHA_OK)
 		return rc;
-	if (team->broken)
-		return NEZHA_ERR_PROTOCOL;
 	pthread_mutex_lock(&team->engine->lock);
+	if (team->broken) {
+		pthread_mutex_unlock(&team->engine->lock);
+		return NEZHA_ERR_PROTOCOL;
+	}
 	rc = begin(team, &grid, type, op, sendbuf, recvbuf, way);
 	if (team->call.active) {
 		if (rc == NEZHA_OK)
@@ -207,8 +186,9 @@ int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf,
 			read_note(team, way);
 		end(team);
 	}
-	if (rc != NEZHA_OK && rc != NEZHA_ERR_NOMEM)
-		team->broken = true;
+	/* Also without memory: the others would wait for this rank. */
+	if (rc != NEZHA_OK)
+		nezha_breakdown(team, (uint32_t)team->engine->config.process, NEZHA_NOBODY);
 	pthread_mutex_unlock(&team->engine->lock);
 	return rc;
 }

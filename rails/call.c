@@ -213,6 +213,15 @@ void nezha_call_folded(struct nezha_call *call, uint32_t b)
 	send_block(call, b, NEZHA_WIRE_FINAL, (uint32_t)call->team->rank);
 }
 
+void nezha_call_fold_rest(struct nezha_call *call, uint32_t b, const char *partial)
+{
+	uint32_t *folded = &call->folded[b], length = nezha_call_length(call, b);
+
+	nezha_call_fold(call, b, *folded, partial + *folded, length - *folded);
+	*folded = length;
+	nezha_call_folded(call, b);
+}
+
 void nezha_call_landed(struct nezha_call *call, uint32_t b, uint32_t origin)
 {
 	bool wanted = call->state[b] & NEZHA_BLOCK_WANTED;

@@ -37,6 +37,7 @@ struct nezha_tx {
 	uint32_t block, length, origin;
 	uint8_t kind;       /* NEZHA_WIRE_PARTIAL or _FINAL */
 	uint8_t where;      /* enum nezha_tx_where */
+	uint8_t wrong;      /* how often it came wrong, up to 255 */
 	bool counted;       /* its bytes have left link->expected */
 };
 TAILQ_HEAD(nezha_tx_list, nezha_tx);
@@ -121,6 +122,9 @@ void nezha_call_landed(struct nezha_call *call, uint32_t b, uint32_t origin);
 
 /* Folds bytes [from, from + n) of block b's incoming partial (n a multiple of the element). */
 void nezha_call_fold(struct nezha_call *call, uint32_t b, uint32_t from, const void *partial, uint32_t n);
+
+/* The whole of block b's partial has come: folds what of it is not yet folded. */
+void nezha_call_fold_rest(struct nezha_call *call, uint32_t b, const char *partial);
 
 /* A collective rail has made b final, or gives it back. */
 void nezha_call_final(struct nezha_call *call, uint32_t b);

@@ -17,4 +17,13 @@ static inline uint64_t nezha_now(void)
 	return (uint64_t)t.tv_sec * NEZHA_SEC + (uint64_t)t.tv_nsec;
 }
 
+/* How much of the time since `last`, when something was looked at before, counts against it: not that in which we did not look,
+ * because we were not scheduled. */
+#define NEZHA_LOOK_MOST (10 * NEZHA_MSEC)
+
+static inline uint64_t nezha_looked(uint64_t last, uint64_t now)
+{
+	return now - last < NEZHA_LOOK_MOST ? now - last : NEZHA_LOOK_MOST;
+}
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "rails/clock.h"
 #include "rails/engine.h"
+#include "rails/event.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -107,6 +108,18 @@ bool nezha_collective_tell(struct nezha_team *team, const struct nezha_grid *gri
 	return true;
 }
 
+/* The least token is the greatest: all ranks hold the same.  A rail that has come back may have been left out before for long: its
+ * time is to be measured again. */
+static void agree(struct nezha_team *team, int i, const uint64_t of[2])
+{
+	struct nezha_collective *member = &team->collective[i];
+	uint64_t before = member->agreed;
+
+	member->agreed = of[0] == ~of[1] ? of[0] : 0;
+	if (member->agreed && member->agreed != before)
+		nezha_split_renew(team->split, i);
+}
+
 void nezha_collective_learn(struct nezha_team *team, const uint64_t values[NEZHA_RAIL_VALUES])
 {
 	uint64_t took[NEZHA_COLLECTIVES_MAX] = { 0 };
@@ -114,8 +127,7 @@ void nezha_collective_learn(struct nezha_team *team, const uint64_t values[NEZHA
 	for (int i = 0; i < team->collectives; i++) {
 		const uint64_t *of = values + 1 + 3 * i;
 
-		/* The least token is the greatest: all ranks hold the same. */
-		team->collective[i].agreed = of[0] == ~of[1] ? of[0] : 0;
+		agree(team, i, of);
 		took[i] = of[2];
 		if (team->noted.valid)
 			nezha_debug("the last call's %u of %u blocks took %s%d %llu us, the others the links %llu us",
@@ -141,8 +153,12 @@ static void choose_parts(struct nezha_team *team, const struct nezha_way *way, s
 	team->last.valid = !way->rails;
 	if (way->rails)
 		return;
-	for (int i = 0; i < team->collectives; i++)
-		present |= (team->collective[i].agreed ? 1u : 0u) << i;
+	for (int i = 0; i < team->collectives; i++) {
+		const struct nezha_collective *member = &team->collective[i];
+
+		if (member->agreed && (!member->ops->takes || member->ops->takes(member->rail, &team->call)))
+			present |= 1u << i;
+	}
 	nezha_split_choose(team->split, grid, present, parts);
 	nezha_split_count(team->split, grid, parts);
 	team->last = (struct nezha_collective_account){ true, *grid, *parts };
@@ -212,6 +228,8 @@ void nezha_collective_finish(struct nezha_team *team)
 	for (int i = 0; i < team->collectives; i++) {
 		struct nezha_collective *member = &team->collective[i];
 
+		if (member->count)
+			nezha_event_reduced(team, i);
 		if (member->count)
 			well = member->ops->finish(member->rail, &team->call) && well;
 		member->count = 0;

@@ -5,21 +5,29 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "rails/clock.h"
+#include "rails/contact_control.h"
 #include "rails/contact_verbs.h"
 #include "rails/inlink.h"
+#include "rails/sieve.h"
 #include "tuning/log.h"
+#include "tuning/pause.h"
 #include "tuning/status.h"
 
-#define CONNECT_LIMIT (300 * NEZHA_MSEC)     /* a lost SYN is sent again by us, sooner than by the kernel */
+#define CONNECT_LIMIT (200 * NEZHA_MSEC)     /* a lost SYN is sent again by us, sooner than by the kernel */
 #define HANDSHAKE_LIMIT (2 * NEZHA_SEC)
 #define PAUSE_LEAST (20 * NEZHA_MSEC)
-#define PAUSE_MOST (80 * NEZHA_MSEC)
+#define PAUSE_MOST (40 * NEZHA_MSEC)
+/* A queue pair costs both ends more than a connection that is not made, and where it carries nothing that may well last.  But a path
+ * that was there shall be back within a second. */
+#define PAUSE_VERBS (640 * NEZHA_MSEC)
+#define PAUSE_NEVER_UP (5120 * NEZHA_MSEC)
 #define NOTSENT_BYTES (128 << 10)            /* unsent bytes a socket takes on: enough to stay busy, few to lose */
 
 static struct nezha_contact *make(struct nezha_engine *engine, int rail, int fd, uint64_t limit)
@@ -32,6 +40,7 @@ static struct nezha_contact *make(struct nezha_engine *engine, int rail, int fd,
 	contact->rail = rail;
 	contact->fd = fd;
 	contact->deadline = nezha_now() + limit;
+	contact->error = ETIMEDOUT;
 	return contact;
 }
 
@@ -90,7 +99,7 @@ static int send_all(int fd, const void *what, size_t length)
 	return n == (ssize_t)length ? NEZHA_OK : NEZHA_ERR_CLOSED;
 }
 
-struct nezha_contact *nezha_contact_accept(struct nezha_engine *engine, int rail, int fd)
+struct nezha_contact *nezha_contact_accept(struct nezha_engine *engine, int rail, int fd, uint32_t from)
 {
 	struct nezha_contact *contact = make(engine, rail, fd, HANDSHAKE_LIMIT);
 
@@ -98,6 +107,7 @@ struct nezha_contact *nezha_contact_accept(struct nezha_engine *engine, int rail
 		close(fd);
 		return NULL;
 	}
+	contact->from = from;
 	contact->state = NEZHA_CONTACT_HELLO;
 	nezha_challenge_make(&contact->challenge);
 	if (send_all(fd, &contact->challenge, sizeof contact->challenge) != NEZHA_OK) {
@@ -115,9 +125,7 @@ static int connected(struct nezha_contact *contact)
 	socklen_t length = sizeof error;
 
 	if (getsockopt(contact->fd, SOL_SOCKET, SO_ERROR, &error, &length) || error) {
-		pthread_mutex_lock(&contact->engine->lock);
-		contact->link->paths[contact->rail].refused = error == ECONNREFUSED;
-		pthread_mutex_unlock(&contact->engine->lock);
+		contact->error = error ? error : errno;
 		return NEZHA_ERR_UNREACHABLE;
 	}
 	contact->state = NEZHA_CONTACT_CHALLENGE;
@@ -142,13 +150,17 @@ int nezha_contact_send(struct nezha_contact *contact, const void *what, size_t l
 int nezha_contact_attach(struct nezha_contact *contact, const struct nezha_connection *connection)
 {
 	struct nezha_engine *engine = contact->engine;
+	struct nezha_connection known = *connection;
 	struct nezha_inlink *inlink = NULL;
 
+	memcpy(&known.id, contact->hello.nonce, sizeof known.id);
 	pthread_mutex_lock(&engine->lock);
 	if (contact->link)
-		nezha_link_attach(contact->link, contact->rail, connection);
-	else if ((inlink = nezha_inlink_get(engine, contact->hello.from)))
-		nezha_inlink_attach(inlink, contact->rail, connection);
+		nezha_link_attach(contact->link, contact->rail, &known);
+	else if ((inlink = nezha_inlink_get(engine, contact->hello.from))) {
+		nezha_inlink_came_from(inlink, contact->rail, contact->from);
+		nezha_inlink_attach(inlink, contact->rail, &known);
+	}
 	pthread_mutex_unlock(&engine->lock);
 	if (!contact->link && !inlink)
 		return NEZHA_ERR_NOMEM;
@@ -195,65 +207,10 @@ static int greeted(struct nezha_contact *contact)
 	contact->hello = *hello;
 	nezha_welcome_make(engine->key, &contact->challenge, hello, &welcome);
 	set_options(contact->fd, hello->kind == NEZHA_HELLO_CONTROL);
+	nezha_sieve_lift(contact->fd);
 	if (send_all(contact->fd, &welcome, sizeof welcome) != NEZHA_OK)
 		return NEZHA_ERR_CLOSED;
 	return proved(contact);
-}
-
-/* ---- control ---- */
-
-int nezha_contact_ask(struct nezha_contact *contact, uint64_t team, uint32_t op)
-{
-	struct nezha_wire query = nezha_wire_make(NEZHA_WIRE_QUERY, team, op);
-
-	return send_all(contact->fd, &query, sizeof query);
-}
-
-static int answer(struct nezha_contact *contact)
-{
-	struct nezha_engine *engine = contact->engine;
-	struct nezha_wire state;
-	struct nezha_team *team;
-
-	if (nezha_wire_check(&contact->in.record, NEZHA_CHANNEL_QUERY) != NEZHA_OK)
-		return NEZHA_ERR_PROTOCOL;
-	state = nezha_wire_make(NEZHA_WIRE_STATE, contact->in.record.team, contact->in.record.op);
-	pthread_mutex_lock(&engine->lock);
-	team = nezha_engine_team(engine, state.team);
-	if (team) {
-		state.op = team->entered;
-		state.block = team->finished;
-	}
-	pthread_mutex_unlock(&engine->lock);
-	state.origin = !team;
-	return send_all(contact->fd, &state, sizeof state);
-}
-
-static int answered(struct nezha_contact *contact)
-{
-	struct nezha_engine *engine = contact->engine;
-	const struct nezha_wire *state = &contact->in.record;
-	struct nezha_team *team;
-
-	if (nezha_wire_check(state, NEZHA_CHANNEL_STATE) != NEZHA_OK)
-		return NEZHA_ERR_PROTOCOL;
-	pthread_mutex_lock(&engine->lock);
-	team = nezha_engine_team(engine, state->team);
-	if (team && team->right == contact->link) {
-		/* A team that the neighbour has ended is one of which it has finished every call. */
-		uint32_t entered = state->op;
-		uint32_t finished = state->origin ? state->op : state->block;
-
-		if (nezha_seq_diff(finished, team->entered) <= 0 && nezha_seq_diff(finished, team->right_done) > 0) {
-			team->right_done = finished;
-			team->moved = nezha_now();
-		}
-		if (nezha_seq_diff(entered, team->entered) <= 1)
-			nezha_link_granted(team, entered);
-	}
-	pthread_mutex_unlock(&engine->lock);
-	nezha_engine_wake(engine);
-	return NEZHA_OK;
 }
 
 /* ---- reading ---- */
@@ -272,6 +229,8 @@ static uint32_t expected_bytes(const struct nezha_contact *contact)
 	case NEZHA_CONTACT_GO:
 		return sizeof contact->in.offer;
 	case NEZHA_CONTACT_CONNECTING:
+	case NEZHA_CONTACT_PROVING:
+	case NEZHA_CONTACT_PROOF:
 	case NEZHA_CONTACT_ASKING:
 	case NEZHA_CONTACT_ANSWERING:
 		break;
@@ -293,13 +252,20 @@ static int arrived(struct nezha_contact *contact)
 	case NEZHA_CONTACT_GO:
 		return nezha_contact_verbs_arrived(contact);
 	case NEZHA_CONTACT_ASKING:
-		return answered(contact);
 	case NEZHA_CONTACT_ANSWERING:
-		return answer(contact);
+		return nezha_contact_heard(contact);
 	case NEZHA_CONTACT_CONNECTING:
+	case NEZHA_CONTACT_PROVING:
+	case NEZHA_CONTACT_PROOF:
 		break;
 	}
 	return NEZHA_ERR_PROTOCOL;
+}
+
+int nezha_contact_watch(const struct nezha_contact *contact, short *events)
+{
+	*events = contact->state == NEZHA_CONTACT_CONNECTING ? POLLOUT : POLLIN;
+	return nezha_contact_verbs_waits(contact) ? nezha_verbs_end_events(contact->end) : contact->fd;
 }
 
 int nezha_contact_ready(struct nezha_contact *contact)
@@ -308,12 +274,16 @@ int nezha_contact_ready(struct nezha_contact *contact)
 
 	if (contact->state == NEZHA_CONTACT_CONNECTING)
 		return connected(contact);
+	if (nezha_contact_verbs_waits(contact))
+		return nezha_contact_verbs_turn(contact);
 	n = recv(contact->fd, (char *)&contact->in + contact->have, expected_bytes(contact) - contact->have,
 	         MSG_DONTWAIT);
-	if (n == 0)
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return NEZHA_OK;
+	if (n <= 0) {
+		contact->error = n ? errno : ECONNRESET;
 		return NEZHA_ERR_CLOSED;
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? NEZHA_OK : NEZHA_ERR_CLOSED;
+	}
 	contact->have += (uint32_t)n;
 	if (contact->have < expected_bytes(contact))
 		return NEZHA_OK;
@@ -323,26 +293,34 @@ int nezha_contact_ready(struct nezha_contact *contact)
 
 /* ---- ending ---- */
 
+/* The pause after this attempt, twice the one before.  One that has succeeded needs none, but for queue pairs: until they
+ * are known to be steady (damping.h) the next one may not come sooner. */
+static uint64_t next_pause(const struct nezha_contact *contact, const struct nezha_path *path)
+{
+	uint64_t most = PAUSE_MOST;
+
+	if (path->up && !path->ops->apart)
+		return 0;
+	if (path->up || nezha_contact_verbs_begun(contact))
+		most = path->up || path->lost ? PAUSE_VERBS : PAUSE_NEVER_UP;
+	return nezha_pause_longer(path->pause, PAUSE_LEAST, most);
+}
+
 static void tell_link(struct nezha_contact *contact)
 {
 	struct nezha_path *path = &contact->link->paths[contact->rail];
 	uint64_t jitter = (uint64_t)(uintptr_t)path % (PAUSE_LEAST / 2);
 
-	pthread_mutex_lock(&contact->engine->lock);
 	if (contact->hello.kind == NEZHA_HELLO_CONTROL) {
 		contact->link->control[contact->rail] = false;
 		path->retry_at = nezha_now() + PAUSE_MOST;
 	} else {
 		path->connecting = false;
-		/* That queue pairs could be connected does not mean that they carry anything. */
-		path->pause = path->up && !path->ops->apart ? 0 : path->pause ? 2 * path->pause : PAUSE_LEAST;
-		if (path->pause > PAUSE_MOST)
-			path->pause = PAUSE_MOST;
-		path->retry_at = nezha_now() + path->pause + jitter;
-		if (path->up)
-			path->refused = false;
+		path->error = path->up ? 0 : contact->error;
+		path->pause = path->renew ? 0 : next_pause(contact, path);
+		path->retry_at = path->renew ? 0 : nezha_now() + path->pause + jitter;
+		path->renew = false;
 	}
-	pthread_mutex_unlock(&contact->engine->lock);
 }
 
 void nezha_contact_destroy(struct nezha_contact *contact)
@@ -350,7 +328,11 @@ void nezha_contact_destroy(struct nezha_contact *contact)
 	if (contact->fd >= 0)
 		close(contact->fd);
 	nezha_verbs_end_destroy(contact->end);
+	pthread_mutex_lock(&contact->engine->lock);
+	if (contact->fd >= 0 && nezha_contact_verbs_begun(contact))
+		nezha_contact_verbs_tell(contact);
 	if (contact->link)
 		tell_link(contact);
+	pthread_mutex_unlock(&contact->engine->lock);
 	free(contact);
 }

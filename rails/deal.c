@@ -159,6 +159,7 @@ struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
 		return NULL;
 	unqueue(link, tx);
 	path->share += tx->length / view[path->rail].rate;
+	nezha_overdue_promise(&path->overdue, nezha_now(), view[path->rail].in_flight + tx->length, path->estimator.rate);
 	return tx;
 }
 

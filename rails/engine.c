@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "rails/clock.h"
@@ -18,229 +20,9 @@
 #include "rails/service.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
+#include "tuning/trace.h"
 
-#define EVENTS 32
-#define TICK NEZHA_MSEC
-#define TICK_QUEUED (500 * NEZHA_USEC)  /* while blocks wait for acknowledgements, which are no events */
-
-/* ---- events ---- */
-
-int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = end };
-
-	if (end->fd >= 0 && epoll_ctl(engine->epoll, EPOLL_CTL_ADD, end->fd, &event)) {
-		nezha_warn("epoll_ctl: %m");
-		return NEZHA_ERR_SYSTEM;
-	}
-	return NEZHA_OK;
-}
-
-void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end)
-{
-	if (end->fd >= 0)
-		epoll_ctl(engine->epoll, EPOLL_CTL_DEL, end->fd, NULL);
-}
-
-void nezha_engine_wake(struct nezha_engine *engine)
-{
-	uint64_t one = 1;
-
-	if (write(engine->wake.fd, &one, sizeof one) < 0 && errno != EAGAIN)
-		nezha_warn("eventfd: %m");
-}
-
-#define GONE (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
-
-static void path_listen(struct nezha_path *path)
-{
-	bool waited = !path->ready;
-
-	if (!path->up)
-		return;
-	if (path->ops->listen(path) < 0)
-		nezha_link_path_fail(path, "the connection was closed");
-	else if (path->up && waited && path->ready)
-		nezha_link_pump(path->link);
-}
-
-static void path_event(struct nezha_path *path, uint32_t events)
-{
-	if (!path->up)
-		return;
-	if (path->ops->apart) {
-		if (events & (EPOLLIN | GONE))
-			nezha_link_path_fail(path, "the peer has closed the connection");
-		return;
-	}
-	if (events & (EPOLLIN | GONE))
-		path_listen(path);
-	if (path->up && events & EPOLLOUT) {
-		path->ready = true;
-		nezha_link_pump(path->link);
-	}
-}
-
-static void inpath_event(struct nezha_inpath *inpath, uint32_t events)
-{
-	if (!inpath->up)
-		return;
-	if (inpath->ops->apart) {
-		if (events & (EPOLLIN | GONE))
-			nezha_inlink_path_fail(inpath, "the peer has closed the connection");
-		return;
-	}
-	if (events & EPOLLOUT && inpath->ops->reply(inpath, NULL) < 0)
-		nezha_inlink_path_fail(inpath, "a backward record cannot be sent");
-	if (events & (EPOLLIN | GONE))
-		nezha_inlink_receive(inpath);
-}
-
-static void dispatch(struct nezha_engine *engine, const struct epoll_event *event)
-{
-	struct nezha_endpoint *end = event->data.ptr;
-	uint64_t count;
-
-	switch (end->kind) {
-	case NEZHA_END_WAKE:
-		if (read(engine->wake.fd, &count, sizeof count) < 0 && errno != EAGAIN)
-			nezha_warn("eventfd: %m");
-		break;
-	case NEZHA_END_PATH:
-		path_event((struct nezha_path *)end, event->events);
-		break;
-	case NEZHA_END_INPATH:
-		inpath_event((struct nezha_inpath *)end, event->events);
-		break;
-	case NEZHA_END_PATH_EVENTS:
-		path_listen((struct nezha_path *)((char *)end - offsetof(struct nezha_path, events)));
-		break;
-	case NEZHA_END_INPATH_EVENTS:
-		nezha_inlink_receive((struct nezha_inpath *)((char *)end - offsetof(struct nezha_inpath, events)));
-		break;
-	case NEZHA_END_INA:
-		nezha_ina_ready((struct nezha_ina_socket *)end);
-		break;
-	}
-}
-
-/* Receiving ends that were left with unread data get no new event. */
-static bool receive_more(struct nezha_engine *engine)
-{
-	struct nezha_inlink *inlink;
-	bool more = false;
-
-	LIST_FOREACH(inlink, &engine->inlinks, entry)
-		for (uint32_t r = 0; r < engine->card.rail_count; r++) {
-			if (!inlink->paths[r].more)
-				continue;
-			nezha_inlink_receive(&inlink->paths[r]);
-			more = more || inlink->paths[r].more;
-		}
-	return more;
-}
-
-static uint64_t tick_length(const struct nezha_engine *engine)
-{
-	const struct nezha_link *link;
-
-	LIST_FOREACH(link, &engine->links, entry)
-		if (link->queued)
-			return TICK_QUEUED;
-	return TICK;
-}
-
-static void tick(struct nezha_engine *engine)
-{
-	uint64_t now = nezha_now();
-	struct nezha_link *link;
-	struct nezha_team *team;
-
-	if (now - engine->ticked < tick_length(engine))
-		return;
-	engine->ticked = now;
-	LIST_FOREACH(link, &engine->links, entry)
-		nezha_link_tick(link, now);
-	LIST_FOREACH(team, &engine->busy, busy)
-		nezha_collective_progress(team);
-}
-
-/* epoll_pwait2 came with Linux 5.11; before, a millisecond is the least. */
-static int wait_events(int epoll, struct epoll_event *events, const struct timespec *wait)
-{
-	int n = epoll_pwait2(epoll, events, EVENTS, wait, NULL);
-
-	if (n < 0 && errno == ENOSYS)
-		n = epoll_wait(epoll, events, EVENTS, wait->tv_nsec ? 1 : 0);
-	return n;
-}
-
-static void step(struct nezha_engine *engine, bool sleeps)
-{
-	struct timespec wait = { 0, receive_more(engine) || !sleeps ? 0 : (long)tick_length(engine) };
-	struct epoll_event events[EVENTS];
-	int n;
-
-	pthread_mutex_unlock(&engine->lock);
-	n = wait_events(engine->epoll, events, &wait);
-	pthread_mutex_lock(&engine->lock);
-	if (n < 0 && errno != EINTR)
-		nezha_warn("epoll_wait: %m");
-	for (int i = 0; i < n; i++)
-		dispatch(engine, &events[i]);
-	tick(engine);
-}
-
-void nezha_engine_step(struct nezha_engine *engine)
-{
-	step(engine, true);
-}
-
-/* False: another thread drives. */
-static bool drive(struct nezha_engine *engine, bool sleeps)
-{
-	if (engine->driving)
-		return false;
-	engine->driving = true;
-	step(engine, sleeps);
-	engine->driving = false;
-	pthread_cond_broadcast(&engine->changed);
-	return true;
-}
-
-void nezha_engine_poll(struct nezha_engine *engine)
-{
-	drive(engine, false);
-}
-
-void nezha_engine_wait(struct nezha_engine *engine)
-{
-	struct timespec until;
-
-	if (drive(engine, true))
-		return;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)NEZHA_MSEC;
-	if (until.tv_nsec >= (long)NEZHA_SEC) {
-		until.tv_nsec -= (long)NEZHA_SEC;
-		until.tv_sec++;
-	}
-	pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
-}
-
-void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last)
-{
-	uint64_t now = nezha_now();
-
-	if (!engine->config.progress || now - *last < NEZHA_MSEC / 2)
-		return;
-	*last = now;
-	pthread_mutex_unlock(&engine->lock);
-	engine->config.progress(engine->config.progress_context);
-	pthread_mutex_lock(&engine->lock);
-}
-
-/* ---- making and ending ---- */
+#define HOLD_LIMIT (100 * NEZHA_MSEC)
 
 struct nezha_team_list *nezha_engine_bucket(struct nezha_engine *engine, uint64_t id)
 {
@@ -258,14 +40,30 @@ struct nezha_team *nezha_engine_team(struct nezha_engine *engine, uint64_t id)
 	return NULL;
 }
 
+static void name_rails(const struct nezha_engine *engine)
+{
+	for (uint32_t r = 0; r < engine->card.rail_count; r++)
+		nezha_trace_name(engine->config.trace, r, engine->stats[r].device);
+	for (uint32_t i = 0; i < engine->config.aggregator_count; i++) {
+		struct nezha_rail_stats stats;
+
+		nezha_ina_stats(engine, i, &stats);
+		nezha_trace_name(engine->config.trace, NEZHA_RAILS_MAX + i, stats.device);
+	}
+	if (engine->config.sharp.wanted)
+		nezha_trace_name(engine->config.trace, NEZHA_RAILS_MAX + engine->config.aggregator_count, "sharp");
+}
+
 int nezha_engine_create(const struct nezha_engine_config *config, struct nezha_engine **out)
 {
 	struct nezha_engine *engine = calloc(1, sizeof *engine);
 	struct epoll_event event = { .events = EPOLLIN };
 	int rc = NEZHA_ERR_SYSTEM;
 
-	if (!engine)
+	if (!engine) {
+		nezha_lack_note(config->lack, "the engine's memory", errno);
 		return NEZHA_ERR_NOMEM;
+	}
 	engine->config = *config;
 	memcpy(engine->key, config->key, sizeof engine->key);
 	engine->config.key = engine->key;
@@ -284,18 +82,22 @@ int nezha_engine_create(const struct nezha_engine_config *config, struct nezha_e
 	pthread_cond_init(&engine->changed, NULL);
 	engine->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (engine->epoll < 0) {
-		nezha_warn("epoll_create1: %m");
+		nezha_lack_note(config->lack, "epoll_create1", errno);
+		nezha_info("epoll_create1: %m");
 		goto free_engine;
 	}
 	engine->wake = (struct nezha_endpoint){ NEZHA_END_WAKE, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	event.data.ptr = &engine->wake;
 	if (engine->wake.fd < 0 || epoll_ctl(engine->epoll, EPOLL_CTL_ADD, engine->wake.fd, &event)) {
-		nezha_warn("eventfd: %m");
+		nezha_lack_note(config->lack, "eventfd", errno);
+		nezha_info("eventfd: %m");
 		goto close_fds;
 	}
 	rc = nezha_service_start(engine, &engine->service);
 	if (rc != NEZHA_OK)
 		goto close_fds;
+	if (config->trace)
+		name_rails(engine);
 	*out = engine;
 	return NEZHA_OK;
 
@@ -335,12 +137,36 @@ void nezha_engine_destroy(struct nezha_engine *engine)
 	free(engine);
 }
 
+bool nezha_engine_hold(struct nezha_engine *engine)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)HOLD_LIMIT;
+	if (until.tv_nsec >= (long)NEZHA_SEC) {
+		until.tv_nsec -= (long)NEZHA_SEC;
+		until.tv_sec++;
+	}
+	if (!nezha_service_hold(engine->service, &until))
+		return false;
+	if (!pthread_mutex_timedlock(&engine->lock, &until))
+		return true;
+	nezha_service_release(engine->service);
+	return false;
+}
+
+void nezha_engine_release(struct nezha_engine *engine)
+{
+	pthread_mutex_unlock(&engine->lock);
+	nezha_service_release(engine->service);
+}
+
 void nezha_engine_abandon(struct nezha_engine *engine)
 {
 	struct nezha_link *link;
 	struct nezha_inlink *inlink;
 
-	/* The parent's lock may be held by a thread that this process does not have; its memory is left alone. */
+	/* The engine's memory is left alone. */
 	nezha_service_abandon(engine->service);
 	LIST_FOREACH(link, &engine->links, entry)
 		for (int r = 0; r < NEZHA_RAILS_MAX; r++)
@@ -371,6 +197,19 @@ size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_r
 	memcpy(out, engine->stats, count * sizeof *out);
 	for (uint32_t i = 0; i < engine->config.aggregator_count && count < max; i++)
 		nezha_ina_stats(engine, i, &out[count++]);
+	if (engine->config.sharp.wanted && count < max) {
+		out[count] = engine->stats[NEZHA_RAILS_MAX + engine->config.aggregator_count];
+		strcpy(out[count].device, "sharp");
+		snprintf(out[count].subnet, sizeof out->subnet, "%.23s", engine->config.sharp.device);
+		count++;
+	}
 	pthread_mutex_unlock((pthread_mutex_t *)&engine->lock);
 	return count;
+}
+
+void nezha_engine_registered(const struct nezha_engine *engine, struct nezha_registered *out)
+{
+	const struct nezha_verbs_memory *memory = &engine->verbs_memory;
+
+	*out = (struct nezha_registered){ .now = memory->now, .most = memory->most, .limit = memory->limit };
 }

@@ -6,6 +6,7 @@
 #define NEZHA_RAILS_ENGINE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -22,6 +23,7 @@ struct nezha_service;
 struct nezha_wire;
 
 #define NEZHA_TEAM_BUCKETS 256
+#define NEZHA_FALLS_KEPT 64
 
 /* What epoll hands back: the first member of what it belongs to, or (.._EVENTS) its member `events`. */
 struct nezha_endpoint {
@@ -37,6 +39,13 @@ struct nezha_eager {
 	char data[];
 };
 TAILQ_HEAD(nezha_eager_list, nezha_eager);
+
+/* Why a team is broken: breakdown.h. */
+struct nezha_fall {
+	bool known;
+	uint64_t id;            /* the team's */
+	uint32_t found_by, lost; /* processes; lost may be NEZHA_NOBODY */
+};
 
 struct nezha_team {
 	LIST_ENTRY(nezha_team) entry;   /* engine->teams */
@@ -58,18 +67,27 @@ struct nezha_team {
 	double part[NEZHA_RAILS_MAX];   /* policy share: of the call, by our rails */
 	uint32_t eager_sent;            /* bytes of the link's allowance in use */
 	struct nezha_eager_list eager;
-	bool broken;                    /* the neighbours disagree about a call: nothing can be trusted */
+	bool broken;                    /* a rank is lost, or they disagree about a call: no call can be finished */
+	struct nezha_fall fall;         /* ... as the left neighbour was told */
 	bool told;                      /* the call's note has values of the collective rails */
 	bool refused;                   /* one of these did not take its blocks of the call */
 	bool wanted_early;              /* the right neighbour misses a block of the call that we enter next */
 	bool query;                     /* the service thread shall ask the right neighbour */
 	uint64_t queried, moved;        /* ns: when last asked, when something last happened */
+	uint64_t attended, attended_last; /* ns: since when a thread has waited outside of a call; when it last attended */
 	struct nezha_collective collective[NEZHA_COLLECTIVES_MAX];
 	int collectives;                /* how many of them there are */
 	struct nezha_split *split;      /* NULL: there are none */
 	struct nezha_collective_account last, noted;  /* the last call, the one that the call's note tells of */
 	uint64_t took[NEZHA_SIDES];     /* ns, of the last call, by side; 0: unknown */
 	uint64_t last_bytes[NEZHA_STATS_MAX];  /* by our rails; from NEZHA_RAILS_MAX on: the collective ones' */
+};
+
+/* A rail that is back, of which the neighbours are told (regain.h). */
+struct nezha_regain {
+	uint64_t tell_at;       /* ns: when next; 0: no more */
+	uint64_t pause;         /* ns: since the last time; 0: there was none */
+	uint64_t called;        /* ns: when neighbours were called last; the service thread's */
 };
 
 struct nezha_engine {
@@ -82,6 +100,13 @@ struct nezha_engine {
 	pthread_mutex_t lock;           /* of all that follows, teams, links, paths */
 	pthread_cond_t changed;         /* the driver left, or a call ended */
 	bool driving;
+	uint32_t gathering;             /* nezha_gather_begin without its end */
+	bool kept;                      /* paths may keep something for that end */
+	uint32_t doubted;               /* bit r: the service thread shall ask the interface of rail r for its carrier */
+	uint32_t dark;                  /* bit r: it has said that it has none, and not that it has one again */
+	struct nezha_regain regain[NEZHA_RAILS_MAX];
+	uint64_t dark_asked;            /* ns: when those of `dark` were last asked; this and the next one: the service thread's */
+	uint32_t calls;                 /* how often neighbours were called (regain.c) */
 	int epoll;
 	struct nezha_endpoint wake;     /* an eventfd: the service thread has changed something */
 	uint64_t ticked;                /* ns: last look at timers */
@@ -90,18 +115,25 @@ struct nezha_engine {
 	struct nezha_team_list busy;
 	LIST_HEAD(, nezha_link) links;
 	LIST_HEAD(, nezha_inlink) inlinks;
+	uint32_t known;                 /* how often addresses of theirs became known */
 	LIST_HEAD(, nezha_ina) inas, ina_spare;  /* the teams' rails of aggregators; those of teams that are gone */
 	bool aggregator_told[NEZHA_INA_MAX];  /* the user knows that it is not used */
 	bool aggregator_full;           /* ... that not all communicators have sessions */
+	atomic_bool sharp_told;                /* the user knows that SHARP is not used */
+	atomic_bool sharp_dead;                /* a call of its library has not come to its end: it is not used any more */
 	struct nezha_service *service;
 	struct nezha_verbs_device *verbs[NEZHA_RAILS_MAX];  /* of the card's rails; NULL: another kind */
 	struct nezha_verbs_memory verbs_memory;
 	uint64_t shared_memory;         /* bytes that this process has made for its nodes' ranks */
+	struct nezha_fall falls[NEZHA_FALLS_KEPT];  /* of broken teams that were freed: the last ones */
+	uint32_t fall_count;
 };
 
 /* The teams with this id's hash, and the one with this id (NULL: there is none, or no more). */
 struct nezha_team_list *nezha_engine_bucket(struct nezha_engine *engine, uint64_t id);
 struct nezha_team *nezha_engine_team(struct nezha_engine *engine, uint64_t id);
+
+/* ---- loop.c ---- */
 
 /* Registers or unregisters a connection for edge-triggered events (nothing is done if its fd is -1); NEZHA_ERR_SYSTEM. */
 int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end);

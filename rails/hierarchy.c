@@ -10,6 +10,7 @@
 #include "rails/pieces.h"
 #include "rails/place.h"
 #include "tuning/log.h"
+#include "tuning/pause.h"
 #include "tuning/status.h"
 
 #define SHARED_MOST (512ull << 20)      /* bytes that a process makes for all its communicators */
@@ -17,12 +18,15 @@
 #define PROGRESS_SELDOM (4 * NEZHA_MSEC)/* ... after some time */
 #define GONE_AFTER NEZHA_SEC            /* without a move: whether the processes of the other ranks still live */
 
+#define NO_SHARED_MEMORY "no memory can be shared with the ranks of the node"
+
 struct nezha_hierarchy {
 	struct nezha_engine *engine;
 	struct nezha_place place;
 	struct nezha_node *node;            /* NULL: there is one rank on this node */
 	struct nezha_team *ring;            /* NULL: no carrier */
 	uint64_t sent[NEZHA_STATS_MAX];     /* in the last call */
+	uint64_t looked;                    /* ns: when it was seen who lives, outside of calls */
 	bool broken;
 };
 
@@ -76,13 +80,16 @@ static int make_node(struct nezha_hierarchy *h, struct nezha_node_offer *offer)
 	}
 	length = nezha_node_length(h->place.ranks, h->place.carriers, cell);
 	if (!take_memory(h->engine, length)) {
+		nezha_lack_note(h->engine->config.lack, NO_SHARED_MEMORY, ENOMEM);
 		nezha_info("no more memory is shared: %llu MiB are for communicators with several ranks on a node",
 		           (unsigned long long)(SHARED_MOST >> 20));
 		return NEZHA_ERR_NOMEM;
 	}
 	status = nezha_node_make(h->place.ranks, h->place.carriers, cell, offer, &h->node);
-	if (status != NEZHA_OK)
+	if (status != NEZHA_OK) {
+		nezha_lack_note(h->engine->config.lack, NO_SHARED_MEMORY, errno);
 		give_memory_back(h->engine, length);
+	}
 	return status;
 }
 
@@ -145,8 +152,10 @@ void nezha_hierarchy_connect(struct nezha_hierarchy *h, const struct nezha_card 
 	*rails_ok = 0;
 	if (place->ranks > 1 && place->local &&
 	    nezha_node_join(offer, place->ranks, place->carriers, nezha_node_cell(place->ranks, place->carriers),
-	                    place->local, &h->node) != NEZHA_OK)
+	                    place->local, &h->node) != NEZHA_OK) {
+		nezha_lack_note(h->engine->config.lack, NO_SHARED_MEMORY, errno);
 		return;
+	}
 	if (!is_carrier(h))
 		*rails_ok = UINT32_MAX;
 	else if (create_ring(h, cards, id) == NEZHA_OK)
@@ -183,6 +192,14 @@ uint64_t nezha_hierarchy_last_bytes(const struct nezha_hierarchy *h, size_t rail
 	return rail < NEZHA_STATS_MAX ? h->sent[rail] : 0;
 }
 
+void nezha_hierarchy_give_up(struct nezha_hierarchy *h)
+{
+	if (h->node)
+		nezha_node_fail(h->node);
+	if (h->ring)
+		nezha_team_give_up(h->ring);
+}
+
 /* ---- waiting within the node ---- */
 
 static void progress_mpi(struct whole *w, uint64_t now)
@@ -193,22 +210,42 @@ static void progress_mpi(struct whole *w, uint64_t now)
 		return;
 	config->progress(config->progress_context);
 	w->progressed = nezha_now();
-	w->pause = w->pause < PROGRESS_SELDOM ? 2 * w->pause : PROGRESS_SELDOM;
+	w->pause = nezha_pause_longer(w->pause, PROGRESS_EVERY, PROGRESS_SELDOM);
+}
+
+static int find_gone(const struct nezha_hierarchy *h)
+{
+	int gone = nezha_node_gone(h->node);
+
+	if (gone < 0)
+		return NEZHA_OK;
+	nezha_error("the process of rank %d of a communicator, on this node, is gone", h->place.here[gone]);
+	return NEZHA_ERR_UNREACHABLE;
 }
 
 /* Nobody waits for a process that has died. */
 static int look_who_lives(struct whole *w, uint64_t now)
 {
-	int gone;
-
 	if (now - w->moved < GONE_AFTER || now - w->looked < GONE_AFTER)
 		return NEZHA_OK;
 	w->looked = now;
-	gone = nezha_node_gone(w->hierarchy->node);
-	if (gone < 0)
-		return NEZHA_OK;
-	nezha_error("the process of rank %d of a communicator, on this node, is gone", w->hierarchy->place.here[gone]);
-	return NEZHA_ERR_UNREACHABLE;
+	return find_gone(w->hierarchy);
+}
+
+int nezha_hierarchy_attend(struct nezha_hierarchy *h)
+{
+	int status = h->broken || (h->node && atomic_load(h->node->failed)) ? NEZHA_ERR_UNREACHABLE : NEZHA_OK;
+
+	if (status == NEZHA_OK && h->node && nezha_now() - h->looked >= GONE_AFTER) {
+		h->looked = nezha_now();
+		status = find_gone(h);
+	}
+	if (status == NEZHA_OK && h->ring)
+		status = nezha_team_attend(h->ring);
+	if (status != NEZHA_OK && !h->broken)
+		nezha_hierarchy_give_up(h);
+	h->broken = status != NEZHA_OK;
+	return status;
 }
 
 /* One move, or a sleep until there may be one. */
@@ -313,7 +350,7 @@ static int run_shared(struct whole *w)
 	while (status == NEZHA_OK && !nezha_nodecall_over(&w->local))
 		status = move_or_wait(w);
 	if (status != NEZHA_OK) {
-		nezha_node_fail(node);
+		nezha_hierarchy_give_up(w->hierarchy);
 		return status;
 	}
 	nezha_nodecall_end(&w->local);

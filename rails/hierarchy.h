@@ -44,6 +44,12 @@ struct nezha_team *nezha_hierarchy_ring(const struct nezha_hierarchy *hierarchy)
 int nezha_hierarchy_allreduce(struct nezha_hierarchy *hierarchy, const void *sendbuf, void *recvbuf, uint64_t count,
                               enum nezha_type type, enum nezha_op op, const struct nezha_way *way);
 
+/* As nezha_team_give_up: calls in progress end with an error, here and on the other ranks.  Any thread. */
+void nezha_hierarchy_give_up(struct nezha_hierarchy *hierarchy);
+
+/* As nezha_team_attend; ranks of this node count, too. */
+int nezha_hierarchy_attend(struct nezha_hierarchy *hierarchy);
+
 /* Payload bytes that the calling rank handed to rail r during its last allreduce. */
 uint64_t nezha_hierarchy_last_bytes(const struct nezha_hierarchy *hierarchy, size_t rail);
 

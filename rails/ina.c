@@ -12,7 +12,6 @@
 #include "tuning/status.h"
 
 #define SILENCE (90 * NEZHA_MSEC)        /* without a word although asked every 20 ms: it is dead */
-#define LOOK_STEP (10 * NEZHA_MSEC)      /* time in which we did not look counts this much at most */
 #define AGAIN_MOST 32                    /* chunks sent again at a time */
 
 /* ---- the end of blocks ---- */
@@ -49,16 +48,39 @@ static char *stage_of(const struct nezha_ina *ina, uint32_t b)
 	return ina->stage + (size_t)(b % ina->stage_blocks) * ina->team->call.grid.block;
 }
 
+/* Whether the block is one for the links, for its values; notes it. */
+static bool escapes(struct nezha_ina *ina, uint32_t b)
+{
+	bool yes = ina->fixed.on && nezha_ina_fixed_escapes(ina, b);
+
+	ina->fixed.escaped = ina->fixed.escaped || yes;
+	return yes;
+}
+
 void nezha_ina_result(struct nezha_ina *ina, uint32_t seq, const char *data)
 {
 	struct nezha_call *call = &ina->team->call;
 	struct nezha_ina_place place = nezha_ina_place(ina, seq);
 	uint32_t b = place.block;
-	char *to = ina->staged ? stage_of(ina, b) : nezha_call_place(call, b);
+	char *to;
 
-	memcpy(to + place.offset, data, place.length);
+	if (place.exponents) {
+		nezha_ina_fixed_learn(ina, &place, data);
+		return;
+	}
+	if (!ina->left[b - ina->first])
+		return;                          /* an escaped one that a neighbour has wanted */
+	to = ina->staged ? stage_of(ina, b) : nezha_call_place(call, b);
+	if (ina->fixed.on)
+		nezha_ina_fixed_convert(ina, &place, data, to + place.offset);
+	else
+		memcpy(to + place.offset, data, place.length);
 	if (--ina->left[b - ina->first])
 		return;
+	if (escapes(ina, b)) {
+		settle(ina, b, false);
+		return;
+	}
 	if (ina->staged)
 		memcpy(nezha_call_place(call, b), to, nezha_call_length(call, b));
 	settle(ina, b, true);
@@ -124,9 +146,9 @@ static void send_lost(struct nezha_ina *ina, uint64_t now)
 
 static void move(struct nezha_ina *ina)
 {
-	uint64_t now = nezha_now(), since = now - ina->looked;
+	uint64_t now = nezha_now();
 
-	ina->silent += since < LOOK_STEP ? since : LOOK_STEP;
+	ina->silent += nezha_looked(ina->looked, now);
 	ina->looked = now;
 	if (nezha_ina_receive(ina, now) < 0)
 		nezha_ina_fail(ina, "its port is closed");
@@ -144,7 +166,7 @@ static int post(void *rail, struct nezha_call *call, uint32_t first, uint32_t co
 {
 	struct nezha_ina *ina = rail;
 	uint64_t now = nezha_now();
-	uint32_t chunks = 0;
+	uint32_t chunks;
 
 	ina->open = 0;
 	ina->failed = false;
@@ -158,10 +180,11 @@ static int post(void *rail, struct nezha_call *call, uint32_t first, uint32_t co
 	ina->count = count;
 	ina->per_block = (call->grid.block + ina->welcome.chunk - 1) / ina->welcome.chunk;
 	ina->base = ina->window.next;
-	if (!make_room(ina, count) || !make_stage(ina, call)) {
+	if (!make_room(ina, count) || !make_stage(ina, call) || nezha_ina_fixed_begin(ina) != NEZHA_OK) {
 		nezha_ina_fail(ina, "no memory for a call");
 		return NEZHA_ERR_NOMEM;
 	}
+	chunks = ina->fixed.chunks;
 	for (uint32_t b = 0; b < count; b++)
 		chunks += ina->left[b] = chunks_of(ina, first + b);
 	ina->open = count;
@@ -181,13 +204,18 @@ static void progress(void *rail, struct nezha_call *call)
 		move(ina);
 }
 
-/* A neighbour has got its blocks back: so the session is lost there, and will not finish anything. */
+/* A neighbour has got its blocks back: so the session is lost there, and will not finish anything.  But for an escaped block: the
+ * neighbour has the answers to all of its chunks, and so has nothing to come from here. */
 static void cancel(void *rail, struct nezha_call *call, uint32_t b)
 {
 	struct nezha_ina *ina = rail;
 
 	(void)call;
-	if (ina->open && b - ina->first < ina->count && ina->left[b - ina->first])
+	if (!ina->open || b - ina->first >= ina->count || !ina->left[b - ina->first])
+		return;
+	if (escapes(ina, b))
+		settle(ina, b, false);
+	else
 		nezha_ina_fail(ina, "a neighbour has lost it");
 }
 
@@ -209,7 +237,7 @@ static bool finish(void *rail, struct nezha_call *call)
 		            ina->window.room, ina->window.slots, (unsigned long long)(ina->window.smooth / NEZHA_USEC),
 		            (unsigned long long)(ina->window.least / NEZHA_USEC));
 	}
-	return !ina->failed;
+	return !ina->failed && nezha_ina_fixed_tells(&ina->fixed);
 }
 
 void nezha_ina_ready(struct nezha_ina_socket *socket)
@@ -268,6 +296,7 @@ static void let_go(struct nezha_ina *ina)
 	free(ina->left);
 	free(ina->stage);
 	free(ina->scratch);
+	nezha_ina_fixed_free(&ina->fixed);
 	ina->left = NULL;
 	ina->stage = ina->scratch = NULL;
 	ina->team = NULL;

@@ -9,6 +9,7 @@
 
 #include "rails/engine.h"
 #include "rails/ina_address.h"
+#include "rails/ina_fixed.h"
 #include "rails/ina_window.h"
 #include "rails/ina_wire.h"
 #include "rails/rail.h"
@@ -60,6 +61,7 @@ struct nezha_ina {
 	char *stage;                     /* stage_blocks * grid.block bytes of stage_room */
 	uint32_t stage_blocks;
 	size_t stage_room;
+	struct nezha_ina_fixed fixed;
 	uint64_t looked, silent;         /* ns: last look at the time; without a word from it */
 	bool failed;                     /* blocks were returned */
 
@@ -134,10 +136,7 @@ int nezha_ina_send_again(struct nezha_ina *ina, uint32_t seq, bool answer, uint6
 /* Takes in what has come: passes chunks to nezha_ina_result.  An error: the aggregator is gone. */
 int nezha_ina_receive(struct nezha_ina *ina, uint64_t now);
 
-/* Where chunk `seq` of the call lies: its block, the offset of it in the block, its bytes. */
-struct nezha_ina_place {
-	uint32_t block, offset, length;
-};
+/* Where chunk `seq` of the call lies. */
 struct nezha_ina_place nezha_ina_place(const struct nezha_ina *ina, uint32_t seq);
 
 /* The result of a chunk that was awaited (in ina.c). */

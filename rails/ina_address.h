@@ -4,6 +4,7 @@
 #define NEZHA_RAILS_INA_ADDRESS_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define NEZHA_INA_MAX 4            /* of one job */
@@ -11,6 +12,7 @@
 struct nezha_ina_address {
 	struct in_addr address;    /* network byte order */
 	uint16_t port;             /* host byte order; NEZHA_INA_PORT if none was given */
+	bool fixed;                /* floats go there as fixed point (fixed.h): not of the text */
 };
 
 /* NEZHA_OK, or NEZHA_ERR_INVALID with a static text in *wrong: what is allowed, to stand behind "\"TEXT\" ". */

@@ -15,7 +15,7 @@
 #include "tuning/status.h"
 
 #define HEADERS 60               /* bytes of an IPv4 and UDP header and of ours */
-#define RUN_BYTES 16384          /* as in aggd_data.c */
+#define RUN_BYTES NEZHA_INA_RUN_BYTES
 #define RUN_MOST 32
 #define BUFFER (4 << 20)         /* bytes: a window of results that comes while nobody looks */
 #define MESSAGES_MOST 64         /* taken in at a time */
@@ -122,24 +122,44 @@ bool nezha_ina_heard_beacon(struct nezha_ina *ina)
 
 struct nezha_ina_place nezha_ina_place(const struct nezha_ina *ina, uint32_t seq)
 {
-	uint32_t i = seq - ina->base, chunk = ina->welcome.chunk;
-	struct nezha_ina_place place = { .block = ina->first + i / ina->per_block, .offset = i % ina->per_block * chunk };
-	uint32_t left = nezha_call_length(&ina->team->call, place.block) - place.offset;
+	uint32_t i = seq - ina->base, chunk = ina->welcome.chunk, left;
+	struct nezha_ina_place place = { .exponents = i < ina->fixed.chunks };
 
+	if (place.exponents)
+		return nezha_ina_fixed_place(ina, i);
+	i -= ina->fixed.chunks;
+	place.block = ina->first + i / ina->per_block;
+	place.offset = i % ina->per_block * chunk;
+	left = nezha_call_length(&ina->team->call, place.block) - place.offset;
 	place.length = left < chunk ? left : chunk;
 	return place;
 }
 
-static void make_packet(const struct nezha_ina *ina, uint32_t seq, uint8_t flags, struct nezha_ina_header *header,
+static enum nezha_type type_of(const struct nezha_ina *ina, const struct nezha_ina_place *place)
+{
+	return ina->fixed.on ? nezha_ina_fixed_type(ina, place) : ina->team->call.type;
+}
+
+static enum nezha_op op_of(const struct nezha_ina *ina, const struct nezha_ina_place *place)
+{
+	return ina->fixed.on ? nezha_ina_fixed_op(ina, place) : ina->team->call.reduction;
+}
+
+/* `room`: for the payload, where it does not lie in the vector. */
+static void make_packet(const struct nezha_ina *ina, uint32_t seq, uint8_t flags, char *room, struct nezha_ina_header *header,
                         struct iovec parts[2])
 {
 	const struct nezha_call *call = &ina->team->call;
 	struct nezha_ina_place place = nezha_ina_place(ina, seq);
-	const char *data = call->sendbuf + nezha_grid_offset(&call->grid, place.block) + place.offset;
+	const char *data = room;
 
+	if (ina->fixed.on)
+		nezha_ina_fixed_fill(ina, &place, room);
+	else
+		data = call->sendbuf + nezha_grid_offset(&call->grid, place.block) + place.offset;
 	*header = (struct nezha_ina_header){
 		.magic = NEZHA_INA_MAGIC, .version = NEZHA_INA_VERSION, .kind = NEZHA_INA_DATA, .flags = flags,
-		.type = (uint8_t)call->type, .op = (uint8_t)call->reduction, .token = ina->used, .seq = seq, .call = call->op,
+		.type = (uint8_t)type_of(ina, &place), .op = (uint8_t)op_of(ina, &place), .token = ina->used, .seq = seq, .call = call->op,
 		.block = place.block, .length = (uint16_t)place.length, .rank = (uint16_t)ina->team->rank,
 	};
 	parts[0] = (struct iovec){ header, sizeof *header };
@@ -158,7 +178,18 @@ static int send_parts(struct nezha_ina *ina, struct iovec *parts, size_t count, 
 	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
 }
 
-/* Sends up to `most` chunks for the first time: all of one length, but for the last. */
+/* Whether the chunk can be sent by now. */
+static bool is_ready(const struct nezha_ina *ina, uint32_t seq)
+{
+	struct nezha_ina_place place;
+
+	if (!ina->fixed.on)
+		return true;
+	place = nezha_ina_place(ina, seq);
+	return nezha_ina_fixed_ready(ina, &place);
+}
+
+/* Sends up to `most` chunks for the first time: all of one length, but for the last.  NEZHA_INPROGRESS: none can be now. */
 static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
 {
 	struct nezha_ina_header headers[RUN_MOST];
@@ -167,8 +198,10 @@ static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
 	size_t bytes = 0, segment = sizeof headers[0];
 	int rc;
 
-	while (count < most && count < (ina->singly ? 1 : RUN_MOST)) {
-		make_packet(ina, seq + count, 0, &headers[count], &parts[2 * count]);
+	while (count < most && count < (ina->singly ? 1 : RUN_MOST) && is_ready(ina, seq + count)) {
+		char *room = ina->fixed.on ? ina->fixed.buffer + bytes - count * sizeof headers[0] : NULL;
+
+		make_packet(ina, seq + count, 0, room, &headers[count], &parts[2 * count]);
 		if (count && (headers[count].length > headers[0].length ||
 		              bytes + sizeof headers[0] + headers[count].length > RUN_BYTES))
 			break;
@@ -177,6 +210,8 @@ static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
 		if (headers[count - 1].length < headers[0].length)
 			break;
 	}
+	if (!count)
+		return NEZHA_INPROGRESS;
 	segment += headers[0].length;
 	rc = send_parts(ina, parts, 2 * (size_t)count, count > 1 ? (uint16_t)segment : 0);
 	if (rc != NEZHA_OK)
@@ -203,7 +238,7 @@ int nezha_ina_send_again(struct nezha_ina *ina, uint32_t seq, bool answer, uint6
 	struct iovec parts[2];
 	int rc;
 
-	make_packet(ina, seq, answer ? NEZHA_INA_AGAIN : 0, &header, parts);
+	make_packet(ina, seq, answer ? NEZHA_INA_AGAIN : 0, ina->fixed.buffer, &header, parts);
 	rc = send_parts(ina, parts, 2, 0);
 	if (rc == NEZHA_OK) {
 		nezha_ina_window_sent(&ina->window, seq, now);
@@ -223,8 +258,8 @@ static void take_result(struct nezha_ina *ina, const struct nezha_ina_header *he
 	if (header->call != call->op || header->seq - ina->window.first >= ina->window.next - ina->window.first)
 		return;
 	place = nezha_ina_place(ina, header->seq);
-	if (header->block != place.block || header->length != place.length || header->type != call->type ||
-	    header->op != call->reduction)
+	if (header->block != place.block || header->length != place.length ||
+	    header->type != type_of(ina, &place) || header->op != op_of(ina, &place))
 		return;
 	if (nezha_ina_window_answered(&ina->window, header->seq, now))
 		nezha_ina_result(ina, header->seq, data);

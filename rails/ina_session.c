@@ -11,12 +11,12 @@
 #include "rails/ina.h"
 #include "rails/service.h"
 #include "tuning/log.h"
+#include "tuning/pause.h"
 #include "tuning/status.h"
 
 #define CONNECT_LIMIT NEZHA_SEC
 #define CHALLENGE_LIMIT NEZHA_SEC
 #define JOIN_LIMIT (5 * NEZHA_SEC)       /* the other ranks' */
-#define BEACON_LIMIT (150 * NEZHA_MSEC)
 #define SETTLE_LIMIT (3 * NEZHA_SEC)
 #define PAUSE_LEAST (20 * NEZHA_MSEC)
 #define PAUSE_MOST (640 * NEZHA_MSEC)
@@ -58,8 +58,6 @@ void nezha_ina_leave(struct nezha_ina *ina)
 
 void nezha_ina_session_end(struct nezha_ina *ina)
 {
-	uint64_t most;
-
 	if (ina->control >= 0)
 		close(ina->control);
 	ina->control = -1;
@@ -67,10 +65,7 @@ void nezha_ina_session_end(struct nezha_ina *ina)
 	ina->state = NEZHA_INA_IDLE;
 	ina->have = 0;
 	ina->attempts++;
-	most = ina->barren > BARREN_MOST ? PAUSE_BARREN : PAUSE_MOST;
-	ina->pause = ina->pause ? 2 * ina->pause : PAUSE_LEAST;
-	if (ina->pause > most)
-		ina->pause = most;
+	ina->pause = nezha_pause_longer(ina->pause, PAUSE_LEAST, ina->barren > BARREN_MOST ? PAUSE_BARREN : PAUSE_MOST);
 	ina->retry_at = nezha_now() + ina->pause;
 }
 
@@ -165,7 +160,7 @@ static void welcomed(struct nezha_ina *ina, const struct nezha_ina_welcome *welc
 {
 	ina->welcome = *welcome;
 	if (welcome->group && nezha_ina_open_group(ina) == NEZHA_OK)
-		wait_for(ina, NEZHA_INA_LISTENING, BEACON_LIMIT);
+		wait_for(ina, NEZHA_INA_LISTENING, welcome->listen * NEZHA_MSEC);
 	else
 		answer(ina, false);
 }

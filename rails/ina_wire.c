@@ -85,7 +85,7 @@ static bool is_join(const struct nezha_ina_join *join)
 
 static bool is_welcome(const struct nezha_ina_welcome *welcome)
 {
-	return is_chunk_size(welcome->chunk) && is_window(welcome->window) && !welcome->reserved &&
+	return is_chunk_size(welcome->chunk) && is_window(welcome->window) && welcome->listen <= NEZHA_INA_LISTEN_MAX &&
 	       (!welcome->group || (IN_MULTICAST(ntohl(welcome->group)) && welcome->port));
 }
 

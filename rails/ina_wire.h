@@ -34,12 +34,13 @@
 #define NEZHA_INA_PORT 4790
 #define NEZHA_INA_MAGIC 0x414eu
 #define NEZHA_INA_RECORD_MAGIC 0x43414e5au
-#define NEZHA_INA_VERSION 1
+#define NEZHA_INA_VERSION 2
 #define NEZHA_INA_RANKS_MAX 256
 #define NEZHA_INA_WINDOW_MIN 16       /* slots of a session, a power of two */
 #define NEZHA_INA_WINDOW_MAX 1024
 #define NEZHA_INA_CHUNK_MIN 512       /* bytes of payload, a multiple of 8 */
 #define NEZHA_INA_CHUNK_MAX 8192
+#define NEZHA_INA_LISTEN_MAX 1000      /* ms */
 
 enum nezha_ina_kind {
 	NEZHA_INA_DATA = 1,
@@ -113,7 +114,7 @@ struct nezha_ina_record {
 			uint32_t group;                             /* IPv4, network byte order; 0: results come to each rank */
 			uint16_t port;                              /* of the group */
 			uint16_t chunk, window;                     /* those of the session */
-			uint16_t reserved;                          /* 0 */
+			uint16_t listen;                            /* ms: how long to wait for a BEACON */
 		} welcome;
 		uint32_t yes;                                       /* HEARD, READY: 1 or 0 */
 		char text[NEZHA_INA_TEXT_BYTES];                    /* REFUSED, OVER: printable, ends in NUL */

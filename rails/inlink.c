@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rails/breakdown.h"
 #include "rails/clock.h"
+#include "rails/crc32c.h"
+#include "rails/early.h"
+#include "rails/gather.h"
 #include "rails/link.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
@@ -54,11 +58,28 @@ static void close_inpath(struct nezha_inpath *inpath)
 	nezha_landing_drop(&inpath->landing);
 }
 
+void nezha_inlink_know(struct nezha_inlink *inlink, const struct nezha_card *card)
+{
+	memcpy(inlink->hostname, card->hostname, sizeof inlink->hostname);
+	inlink->hostname[sizeof inlink->hostname - 1] = '\0';
+	for (uint32_t i = 0; i < card->rail_count; i++) {
+		inlink->engine->known += inlink->addresses[i] != card->rails[i].address;
+		inlink->addresses[i] = card->rails[i].address;
+	}
+}
+
+void nezha_inlink_came_from(struct nezha_inlink *inlink, int rail, uint32_t address)
+{
+	inlink->engine->known += inlink->from[rail] != address;
+	inlink->from[rail] = address;
+}
+
 void nezha_inlink_destroy(struct nezha_inlink *inlink)
 {
 	for (int r = 0; r < NEZHA_RAILS_MAX; r++) {
 		close_inpath(&inlink->paths[r]);
 		free(inlink->paths[r].scratch);
+		free(inlink->paths[r].store);
 	}
 	LIST_REMOVE(inlink, entry);
 	free(inlink);
@@ -75,16 +96,38 @@ int nezha_inlink_paths_up(const struct nezha_inlink *inlink)
 
 /* ---- backward ---- */
 
+static int reply(struct nezha_inpath *inpath, struct nezha_wire record)
+{
+	nezha_wire_seal(&record, inpath->inlink->engine->config.crc);
+	return inpath->ops->reply(inpath, &record);
+}
+
 void nezha_inlink_reply(struct nezha_inlink *inlink, const struct nezha_wire *record)
 {
-	for (int r = 0; r < NEZHA_RAILS_MAX; r++) {
-		struct nezha_inpath *inpath = &inlink->paths[r];
+	for (int i = 0; i < NEZHA_RAILS_MAX; i++) {
+		struct nezha_inpath *inpath = &inlink->paths[(inlink->latest + i) % NEZHA_RAILS_MAX];
 
 		if (!inpath->up)
 			continue;
-		if (inpath->ops->reply(inpath, record) == NEZHA_OK)
+		if (reply(inpath, *record) == NEZHA_OK)
 			return;
 		nezha_inlink_path_fail(inpath, "a backward record cannot be sent");
+	}
+}
+
+/* The peer cannot see that we have given a connection up if that does not carry anything any more.  What is said over one that is lost
+ * as well goes with it, so all that are lost and not replaced are named. */
+static void tell_lost(struct nezha_inlink *inlink)
+{
+	for (int r = 0; r < NEZHA_RAILS_MAX; r++) {
+		const struct nezha_inpath *inpath = &inlink->paths[r];
+		struct nezha_wire record;
+
+		if (inpath->up || !inpath->lost)
+			continue;
+		record = nezha_wire_make(NEZHA_WIRE_LOST, inpath->lost_taken, inpath->id);
+		record.block = inpath->rail;
+		nezha_inlink_reply(inlink, &record);
 	}
 }
 
@@ -93,6 +136,11 @@ static void say_again(struct nezha_inlink *inlink)
 {
 	struct nezha_team *team;
 
+	tell_lost(inlink);
+	/* The left neighbour may wait outside of calls. */
+	LIST_FOREACH(team, &inlink->engine->teams, entry)
+		if (team->left == inlink)
+			nezha_breakdown_say(team);
 	LIST_FOREACH(team, &inlink->engine->busy, busy) {
 		struct nezha_wire record;
 
@@ -108,15 +156,29 @@ static void say_again(struct nezha_inlink *inlink)
 void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause)
 {
 	struct nezha_inlink *inlink = inpath->inlink;
+	uint64_t taken = inpath->taken < inpath->sure ? inpath->taken : inpath->sure;
 
 	if (!inpath->up)
 		return;
 	close_inpath(inpath);
-	nezha_info("rail %s from process %d is lost: %s", nezha_rail_name(&inlink->engine->rails[inpath->rail]),
-	           inlink->peer, cause);
+	inpath->lost = true;
+	inpath->lost_taken = taken;
+	nezha_event_in_lost(inpath, cause);
 	if (!nezha_inlink_paths_up(inlink))
 		inlink->down_since = nezha_now();
 	say_again(inlink);
+}
+
+/* The peer says so of a path over which it sends to us; it may have been replaced since. */
+static void peer_has_lost(struct nezha_inlink *inlink, const struct nezha_wire *sync)
+{
+	struct nezha_inpath *inpath;
+
+	if (!sync->block || sync->block > NEZHA_RAILS_MAX)
+		return;
+	inpath = &inlink->paths[sync->block - 1];
+	if (inpath->up && inpath->id == sync->op)
+		nezha_inlink_path_fail(inpath, "the peer has lost it");
 }
 
 void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nezha_connection *connection)
@@ -125,16 +187,23 @@ void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nez
 
 	close_inpath(inpath);
 	inpath->ops = connection->ops;
+	inpath->id = connection->id;
 	inpath->transport = connection->transport;
 	inpath->end.fd = connection->fd;
 	inpath->events.fd = connection->events;
 	if ((!inpath->scratch && !(inpath->scratch = malloc(NEZHA_SCRATCH))) ||
 	    nezha_engine_watch(inlink->engine, &inpath->end) != NEZHA_OK ||
 	    nezha_engine_watch(inlink->engine, &inpath->events) != NEZHA_OK) {
+		nezha_lack_note(inlink->engine->config.lack, "a connection cannot be served", errno);
 		close_inpath(inpath);
+		if (!inlink->down_since && !nezha_inlink_paths_up(inlink))
+			inlink->down_since = nezha_now();
 		return;
 	}
 	inpath->up = inpath->more = true;
+	inpath->why_told = inpath->lost = false;
+	inpath->sure = UINT64_MAX;
+	nezha_event_in_up(inpath);
 	inlink->down_since = 0;
 	say_again(inlink);
 }
@@ -143,7 +212,6 @@ void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nez
 
 static void acknowledge(struct nezha_inpath *inpath)
 {
-	struct nezha_wire ack = nezha_wire_make(NEZHA_WIRE_ACK, inpath->taken, 0);
 	uint64_t now;
 
 	if (!inpath->up || inpath->taken - inpath->told < ACK_EVERY)
@@ -153,16 +221,16 @@ static void acknowledge(struct nezha_inpath *inpath)
 		return;
 	inpath->told = inpath->taken;
 	inpath->told_at = now;
-	if (inpath->ops->reply(inpath, &ack) != NEZHA_OK)
+	if (reply(inpath, nezha_wire_make(NEZHA_WIRE_ACK, inpath->taken, 0)) != NEZHA_OK)
 		nezha_inlink_path_fail(inpath, "a backward record cannot be sent");
 }
 
-void nezha_inlink_receive(struct nezha_inpath *inpath)
+static void receive_some(struct nezha_inpath *inpath)
 {
 	for (int turn = 0; inpath->up && turn < RECEIVE_TURNS; turn++) {
 		int rc = inpath->ops->receive(inpath);
 
-		inpath->more = rc == NEZHA_INPROGRESS;
+		inpath->more = inpath->up && rc == NEZHA_INPROGRESS;
 		if (rc < 0)
 			nezha_inlink_path_fail(inpath, rc == NEZHA_ERR_PROTOCOL ? "it makes no sense"
 			                       : "the connection was closed");
@@ -172,56 +240,30 @@ void nezha_inlink_receive(struct nezha_inpath *inpath)
 	}
 }
 
-static struct nezha_eager *find_early(struct nezha_team *team, uint32_t op, uint32_t block)
+void nezha_inlink_receive(struct nezha_inpath *inpath)
 {
-	struct nezha_eager *eager;
+	struct nezha_engine *engine = inpath->inlink->engine;
 
-	TAILQ_FOREACH(eager, &team->eager, entry)
-		if (eager->op == op && eager->block == block)
-			return eager;
-	return NULL;
+	nezha_gather_begin(engine);
+	receive_some(inpath);
+	nezha_gather_end(engine);
 }
 
-/* Forgets a stored block; a second copy of it that is still arriving is dropped. */
-static void free_early(struct nezha_team *team, struct nezha_eager *eager)
+/* Into the receiving end's store, which grows to the block; it is no longer than a grid allows. */
+static int land_in_store(struct nezha_inpath *inpath)
 {
-	for (int r = 0; r < NEZHA_RAILS_MAX; r++) {
-		struct nezha_landing *landing = &team->left->paths[r].landing;
+	uint32_t length = inpath->record.length;
+	char *store = inpath->store;
 
-		if (landing->mode == NEZHA_LAND_EAGER && landing->base == eager->data)
-			nezha_landing_drop(landing);
-	}
-	TAILQ_REMOVE(&team->eager, eager, entry);
-	team->left->eager -= eager->length;
-	free(eager);
-}
-
-/* A block of the call that this rank will enter next: store it, within what the link allows. */
-static int land_early(struct nezha_inpath *inpath, struct nezha_team *team)
-{
-	const struct nezha_wire *record = &inpath->record;
-	struct nezha_eager *eager = find_early(team, record->op, record->block);
-
-	if (record->kind != NEZHA_WIRE_PARTIAL)
-		return NEZHA_ERR_PROTOCOL;
-	if (eager && eager->length != record->length)
-		return NEZHA_ERR_PROTOCOL;
-	if (!eager) {
-		if (inpath->inlink->eager + record->length > NEZHA_EAGER_BYTES)
-			return NEZHA_ERR_PROTOCOL;
-		eager = malloc(sizeof *eager + record->length);
-		if (!eager)
+	if (length > inpath->store_room) {
+		store = realloc(store, length);
+		if (!store)
 			return NEZHA_ERR_NOMEM;
-		*eager = (struct nezha_eager){ .op = record->op, .block = record->block,
-		                               .length = record->length };
-		TAILQ_INSERT_TAIL(&team->eager, eager, entry);
-		inpath->inlink->eager += record->length;
+		inpath->store = store;
+		inpath->store_room = length;
 	}
-	if (eager->have == eager->length)
-		return NEZHA_OK;
-	inpath->landing.mode = NEZHA_LAND_EAGER;
-	inpath->landing.team = team;
-	inpath->landing.base = eager->data;
+	inpath->landing.mode = NEZHA_LAND_STORE;
+	inpath->landing.base = store;
 	return NEZHA_OK;
 }
 
@@ -230,6 +272,7 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 	const struct nezha_wire *record = &inpath->record;
 	struct nezha_call *call = &team->call;
 	uint8_t *state;
+	int rc = NEZHA_OK;
 
 	if (record->block >= nezha_call_blocks(call) || record->length != nezha_call_length(call, record->block)) {
 		nezha_error("process %d sent block %u of %u bytes in a call of %u blocks of %u bytes: "
@@ -259,10 +302,14 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 	} else {
 		if (*state & (NEZHA_BLOCK_FOLDED | NEZHA_BLOCK_LANDING))
 			return NEZHA_OK;
-		inpath->landing.mode = NEZHA_LAND_FOLD;
+		if (team->engine->config.crc)
+			rc = land_in_store(inpath);
+		else
+			inpath->landing.mode = NEZHA_LAND_FOLD;
 	}
-	inpath->landing.team = team;
-	return NEZHA_OK;
+	if (rc == NEZHA_OK)
+		inpath->landing.team = team;
+	return rc;
 }
 
 int nezha_inlink_record(struct nezha_inpath *inpath)
@@ -272,17 +319,19 @@ int nezha_inlink_record(struct nezha_inpath *inpath)
 	struct nezha_team *team;
 	int32_t ahead;
 
-	if (nezha_wire_check(record, NEZHA_CHANNEL_FORWARD) != NEZHA_OK)
+	if (nezha_wire_check(record, NEZHA_CHANNEL_FORWARD, inpath->inlink->engine->config.crc) != NEZHA_OK)
 		return NEZHA_ERR_PROTOCOL;
 	if (record->kind != NEZHA_WIRE_PROBE)
 		inpath->probed = true;      /* no (more) probe comes on this connection */
+	inpath->inlink->latest = inpath->rail;
 	if (record->kind == NEZHA_WIRE_SYNC) {
+		peer_has_lost(inpath->inlink, record);
 		say_again(inpath->inlink);
 		return NEZHA_OK;
 	}
 	*landing = (struct nezha_landing){
 		.mode = NEZHA_LAND_DROP, .op = record->op, .block = record->block, .origin = record->origin,
-		.kind = record->kind, .length = record->length, .scratch = inpath->scratch,
+		.kind = record->kind, .length = record->length, .crc = record->payload_crc, .scratch = inpath->scratch,
 	};
 	if (record->kind == NEZHA_WIRE_PROBE)
 		return NEZHA_OK;
@@ -291,65 +340,47 @@ int nezha_inlink_record(struct nezha_inpath *inpath)
 		return NEZHA_OK;     /* a late duplicate for a team that has ended */
 	if (team->left != inpath->inlink)
 		return NEZHA_ERR_PROTOCOL;
+	if (__builtin_expect(team->engine->config.trace != NULL, 0))
+		landing->began = nezha_now();
 	ahead = nezha_seq_diff(record->op, team->entered);
 	if (ahead > 1)
 		return NEZHA_ERR_PROTOCOL;
 	if (ahead == 1)
-		return land_early(inpath, team);
+		return nezha_early_land(inpath, team);
 	if (ahead < 0 || !team->call.active)
 		return NEZHA_OK;     /* a duplicate: the call is over here */
 	team->moved = nezha_now();
 	return land_now(inpath, team);
 }
 
-/* Folds what came early and is whole. */
-static int fold_early(struct nezha_team *team, struct nezha_eager *eager)
+/* Asks for the block again, over the connection that it came over and before anything acknowledges it: if the request is
+ * lost, the connection is, and then the block is sent again with all that was not acknowledged. */
+static void ask_for_block(struct nezha_inpath *inpath)
 {
-	struct nezha_call *call = &team->call;
-	uint32_t *folded;
+	const struct nezha_landing *landing = &inpath->landing;
+	struct nezha_wire again = nezha_wire_make(NEZHA_WIRE_AGAIN, landing->team->id, landing->op);
 
-	if (eager->block >= nezha_call_blocks(call) || eager->length != nezha_call_length(call, eager->block)) {
-		nezha_error("process %d sent block %u of %u bytes in a call of %u blocks of %u bytes: "
-		            "do all ranks give the same count and type?", team->left->peer, eager->block,
-		            eager->length, call->grid.blocks, call->grid.block);
-		team->broken = true;
-		free_early(team, eager);
-		return NEZHA_ERR_PROTOCOL;
-	}
-	if (call->state[eager->block] & NEZHA_BLOCK_ON_RAIL)
-		nezha_collective_cancel(team, eager->block);
-	folded = &call->folded[eager->block];
-	if (!(call->state[eager->block] & (NEZHA_BLOCK_FOLDED | NEZHA_BLOCK_FINAL | NEZHA_BLOCK_LANDING))) {
-		nezha_call_fold(call, eager->block, *folded, eager->data + *folded, eager->length - *folded);
-		*folded = eager->length;
-		nezha_call_folded(call, eager->block);
-	}
-	free_early(team, eager);
-	return NEZHA_OK;
+	again.block = landing->block;
+	again.origin = landing->kind;
+	if (inpath->reply_count == NEZHA_REPLIES || reply(inpath, again) != NEZHA_OK)
+		nezha_inlink_path_fail(inpath, "a wrong block cannot be asked for again");
 }
 
-int nezha_inlink_enter(struct nezha_team *team)
+/* Whether the payload that has landed is what was sent: as it now lies there, since copies over two paths may have been
+ * written to the same place. */
+static bool is_right(struct nezha_inpath *inpath)
 {
-	struct nezha_eager *eager, *next;
+	const struct nezha_landing *landing = &inpath->landing;
+	struct nezha_engine *engine = inpath->inlink->engine;
 
-	for (eager = TAILQ_FIRST(&team->eager); eager; eager = next) {
-		next = TAILQ_NEXT(eager, entry);
-		if (eager->op == team->entered && eager->have == eager->length && fold_early(team, eager) != NEZHA_OK)
-			return NEZHA_ERR_PROTOCOL;
-	}
-	return NEZHA_OK;
-}
-
-static void early_payload(struct nezha_landing *landing)
-{
-	struct nezha_team *team = landing->team;
-	struct nezha_eager *eager = find_early(team, landing->op, landing->block);
-
-	if (!eager)
-		return;
-	eager->have = eager->length;
-	if (team->call.active && team->entered == eager->op)
-		fold_early(team, eager);
+	if (!engine->config.crc || nezha_crc32c(landing->base, landing->length) == landing->crc)
+		return true;
+	engine->stats[inpath->rail].wrong++;
+	if (inpath->told < inpath->sure)
+		inpath->sure = inpath->told;
+	nezha_event_wrong(inpath);
+	ask_for_block(inpath);
+	return false;
 }
 
 void nezha_inlink_payload(struct nezha_inpath *inpath)
@@ -363,6 +394,10 @@ void nezha_inlink_payload(struct nezha_inpath *inpath)
 	team = landing->team;
 	if (team)
 		team->moved = nezha_now();
+	if (team && !is_right(inpath))
+		nezha_landing_drop(landing);
+	if (__builtin_expect(inpath->inlink->engine->config.trace != NULL, 0) && landing->began)
+		nezha_event_received(inpath);
 	switch (landing->mode) {
 	case NEZHA_LAND_FINAL:
 		nezha_call_landed(&team->call, landing->block, landing->origin);
@@ -370,8 +405,11 @@ void nezha_inlink_payload(struct nezha_inpath *inpath)
 	case NEZHA_LAND_FOLD:
 		nezha_call_folded(&team->call, landing->block);
 		break;
+	case NEZHA_LAND_STORE:
+		nezha_call_fold_rest(&team->call, landing->block, landing->base);
+		break;
 	case NEZHA_LAND_EAGER:
-		early_payload(landing);
+		nezha_early_landed(landing);
 		break;
 	case NEZHA_LAND_DROP:
 		break;
@@ -381,13 +419,7 @@ void nezha_inlink_payload(struct nezha_inpath *inpath)
 
 void nezha_inlink_forget(struct nezha_team *team, bool all)
 {
-	struct nezha_eager *eager, *next;
-
-	for (eager = TAILQ_FIRST(&team->eager); eager; eager = next) {
-		next = TAILQ_NEXT(eager, entry);
-		if (all || eager->op == team->entered)
-			free_early(team, eager);
-	}
+	nezha_early_forget(team, all);
 	for (int r = 0; r < NEZHA_RAILS_MAX; r++) {
 		struct nezha_landing *landing = &team->left->paths[r].landing;
 

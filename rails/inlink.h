@@ -5,6 +5,7 @@
 #define NEZHA_RAILS_INLINK_H
 
 #include "rails/engine.h"
+#include "rails/event.h"
 #include "rails/landing.h"
 #include "rails/rail.h"
 #include "rails/wire.h"
@@ -19,30 +20,46 @@ struct nezha_inpath {
 	struct nezha_inlink *inlink;
 	uint8_t rail;                   /* ours */
 	bool up;
+	uint32_t id;                    /* the connection's */
 	bool more;                      /* receive was left with data unread */
+	bool why_told;                  /* as nezha_path's */
 	bool probed;                    /* the opening probe of this connection is over */
 	struct nezha_wire record;       /* arriving */
 	uint32_t record_have;
 	bool in_payload;
 	uint64_t taken, told;           /* bytes of this connection taken in; of these: acknowledged */
+	bool lost;                      /* the connection of that id was lost; the peer may not know */
+	uint64_t lost_taken;            /* ... and what had been taken in of it, bytes */
+	uint64_t sure;                  /* so many were acknowledged before a block was asked for again; UINT64_MAX: none was */
 	uint64_t told_at;               /* ns: when */
 	struct nezha_landing landing;
+	struct nezha_outage outage;
 	struct nezha_wire replies[NEZHA_REPLIES];
 	uint32_t reply_count, reply_sent; /* records kept; bytes of the first already sent */
 	char *scratch;                  /* NEZHA_SCRATCH bytes */
+	char *store;                    /* store_room bytes: a block that is folded when it was verified */
+	uint32_t store_room;
 };
 
 struct nezha_inlink {
 	LIST_ENTRY(nezha_inlink) entry;
 	struct nezha_engine *engine;
 	int peer;
+	char hostname[64];              /* the peer's, and its addresses (network byte order); empty and 0: not known */
+	uint32_t addresses[NEZHA_RAILS_MAX];
+	uint32_t from[NEZHA_RAILS_MAX]; /* where it has come from, by our rails: on its way addresses may be changed; 0: it has not */
 	struct nezha_inpath paths[NEZHA_RAILS_MAX];
 	uint32_t eager;                 /* bytes stored early */
+	int latest;                     /* rail over which something came last */
 	uint64_t down_since;            /* ns: since when no path is up, 0 if one is */
 };
 
 /* What comes from `peer`, made on first need.  NULL: no memory. */
 struct nezha_inlink *nezha_inlink_get(struct nezha_engine *engine, int peer);
+
+/* Whose it is; where it has come from over our rail. */
+void nezha_inlink_know(struct nezha_inlink *inlink, const struct nezha_card *card);
+void nezha_inlink_came_from(struct nezha_inlink *inlink, int rail, uint32_t address);
 void nezha_inlink_destroy(struct nezha_inlink *inlink);
 
 int nezha_inlink_paths_up(const struct nezha_inlink *inlink);
@@ -66,7 +83,7 @@ void nezha_inlink_payload(struct nezha_inpath *inpath);
 
 void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause);
 
-/* Sends a backward record over a path that is up.  It is lost if none is, or if the peer has not read for long: SYNC,
+/* Sends a backward record over a path that is up, best the one over which something came last.  It is lost if none is, or if the peer has not read for long: SYNC,
  * QUERY and nezha_call_want_again make up for that. */
 void nezha_inlink_reply(struct nezha_inlink *inlink, const struct nezha_wire *record);
 

@@ -26,6 +26,7 @@ size_t nezha_landing_room(struct nezha_landing *landing, void **at)
 	nezha_landing_check(landing);
 	switch (landing->mode) {
 	case NEZHA_LAND_FINAL:
+	case NEZHA_LAND_STORE:
 	case NEZHA_LAND_EAGER:
 		*at = landing->base + landing->done;
 		return left;

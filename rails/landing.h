@@ -3,7 +3,11 @@
  * transport asks room -> reads into it -> advance, until done.
  *
  * A partial is folded as it arrives, straight into the receive buffer; with MPI_IN_PLACE that destroys the own contribution, so the call keeps
- * for each block how far it was folded, and the copy that comes again over another path goes on from there. */
+ * for each block how far it was folded, and the copy that comes again over another path goes on from there.
+ *
+ * With NEZHA_CHECK=crc a partial lands in a store first, and is folded when the whole of it was verified: folding cannot be
+ * undone.  A final needs no store: what is wrong in the receive buffer is overwritten when it comes again.  Nothing is
+ * passed on before it was verified. */
 #ifndef NEZHA_RAILS_LANDING_H
 #define NEZHA_RAILS_LANDING_H
 
@@ -17,6 +21,7 @@ enum nezha_landing_mode {
 	NEZHA_LAND_DROP,    /* a duplicate, a probe, or nobody wants it any more */
 	NEZHA_LAND_FINAL,   /* straight into the receive buffer */
 	NEZHA_LAND_FOLD,    /* through the scratch buffer */
+	NEZHA_LAND_STORE,   /* into the receiving end's store, to be verified and then folded */
 	NEZHA_LAND_EAGER,   /* into the team's store: this rank has not entered the call yet */
 };
 
@@ -29,7 +34,9 @@ struct nezha_landing {
 	uint8_t kind;               /* enum nezha_wire_kind */
 	uint32_t length, done;      /* bytes */
 	uint32_t carry;             /* FOLD: bytes of an incomplete element at the head of the scratch */
-	char *base;                 /* FINAL, EAGER: where byte 0 goes */
+	uint32_t crc;               /* of the payload, as the record says */
+	char *base;                 /* FINAL, STORE, EAGER: where byte 0 goes */
+	uint64_t began;             /* ns; only with a timeline */
 	char *scratch;              /* NEZHA_SCRATCH bytes, the receiving end's */
 };
 

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rails/breakdown.h"
 #include "rails/clock.h"
+#include "rails/crc32c.h"
 #include "rails/deal.h"
+#include "rails/gather.h"
 #include "rails/share.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
@@ -118,6 +121,12 @@ static void start_record(struct nezha_path *path, enum nezha_wire_kind kind, uin
 	path->out.record.length = length;
 }
 
+/* The record is complete. */
+static void seal(struct nezha_path *path)
+{
+	nezha_wire_seal(&path->out.record, path->link->engine->config.crc);
+}
+
 static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 {
 	struct nezha_call *call = &tx->team->call;
@@ -131,6 +140,12 @@ static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 	path->out.record.length = tx->length;
 	path->out.record.block = tx->block;
 	path->out.record.origin = tx->origin;
+	/* Its bytes stay as they are until the peer has folded them or has got the final, and so drops them. */
+	if (path->link->engine->config.crc)
+		path->out.record.payload_crc = nezha_crc32c(path->out.payload, tx->length);
+	seal(path);
+	if (__builtin_expect(path->link->engine->config.trace != NULL, 0))
+		path->out.began = nezha_now();
 	path->current = tx;
 	tx->where = NEZHA_TX_SENDING;
 	path->link->engine->stats[path->rail].bytes_sent += tx->length;
@@ -146,22 +161,41 @@ static bool probed_enough(const struct nezha_path *path)
 	       nezha_now() - path->probe_since > time;
 }
 
+/* Names a lost path of which the peer has not been told; whether there are more of them. */
+static bool name_lost(struct nezha_link *link, struct nezha_wire *sync)
+{
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
+		struct nezha_path *lost = &link->paths[r];
+
+		if (!lost->untold)
+			continue;
+		if (sync->block)
+			return true;
+		sync->block = 1u + lost->peer_rail;
+		sync->op = lost->id;
+		lost->untold = false;
+	}
+	return false;
+}
+
 /* Chooses what goes next; false if nothing does. */
 static bool start_next(struct nezha_path *path, bool *other)
 {
 	struct nezha_tx *tx;
 
 	if (path->sync) {
-		path->sync = false;
 		start_record(path, NEZHA_WIRE_SYNC, 0);
+		path->sync = name_lost(path->link, &path->out.record);
+		seal(path);
 		return true;
 	}
 	if (path->probe_left) {
-		start_record(path, NEZHA_WIRE_PROBE, PROBE_PIECE);
 		path->probe_left -= PROBE_PIECE;
 		if (probed_enough(path))
 			path->probe_left = 0;
+		start_record(path, NEZHA_WIRE_PROBE, PROBE_PIECE);
 		path->out.record.block = !path->probe_left;
+		seal(path);
 		return true;
 	}
 	tx = nezha_deal_next(path, other);
@@ -180,11 +214,13 @@ static void sent_current(struct nezha_path *path)
 	path->current = NULL;
 	tx->where = NEZHA_TX_SENT;
 	tx->end = path->written;
+	if (__builtin_expect(path->link->engine->config.trace != NULL, 0))
+		nezha_event_sent(path, tx);
 	TAILQ_INSERT_TAIL(&path->sent, tx, entry);
 }
 
 /* Sends on one path until it is full or has nothing to do; *other: another path should go on. */
-static void pump_path(struct nezha_path *path, bool *other)
+static void send_all(struct nezha_path *path, bool *other)
 {
 	*other = false;
 	while (path->up && path->ready) {
@@ -205,6 +241,13 @@ static void pump_path(struct nezha_path *path, bool *other)
 		}
 		sent_current(path);
 	}
+}
+
+static void pump_path(struct nezha_path *path, bool *other)
+{
+	send_all(path, other);
+	if (path->up)
+		nezha_gather_given(path);
 }
 
 void nezha_link_pump(struct nezha_link *link)
@@ -283,18 +326,45 @@ static int acknowledged(struct nezha_path *path, uint64_t bytes)
 	return NEZHA_OK;
 }
 
+/* The peer may know sooner than we do: it sees its own carrier, we would have to wait in vain for an acknowledgement. */
+static int peer_has_lost(struct nezha_link *link, const struct nezha_wire *record)
+{
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
+		struct nezha_path *path = &link->paths[r];
+		int rc;
+
+		if (!path->up || path->peer_rail != record->block || path->id != record->op)
+			continue;
+		rc = acknowledged(path, record->team);
+		if (rc == NEZHA_OK)
+			nezha_link_path_fail(path, "the peer has lost it");
+		return rc;
+	}
+	return NEZHA_OK;        /* it has been replaced */
+}
+
 int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record)
 {
 	struct nezha_link *link = path->link;
 	struct nezha_team *team;
 
-	if (nezha_wire_check(record, NEZHA_CHANNEL_BACKWARD) != NEZHA_OK)
+	if (nezha_wire_check(record, NEZHA_CHANNEL_BACKWARD, link->engine->config.crc) != NEZHA_OK)
 		return NEZHA_ERR_PROTOCOL;
 	if (record->kind == NEZHA_WIRE_ACK)
 		return acknowledged(path, record->team);
+	if (record->kind == NEZHA_WIRE_LOST)
+		return peer_has_lost(link, record);
+	if (record->kind == NEZHA_WIRE_AGAIN) {
+		nezha_link_came_wrong(path, record);
+		return NEZHA_OK;
+	}
 	team = nezha_engine_team(link->engine, record->team);
 	if (!team || team->right != link)
 		return NEZHA_OK;        /* of a team that has ended */
+	if (record->kind == NEZHA_WIRE_BROKEN) {
+		nezha_breakdown_heard(team, record->op, record->block);
+		return NEZHA_OK;
+	}
 	/* The neighbour cannot be ahead of us: it needs our blocks to end a call. */
 	if (nezha_seq_diff(record->op, team->entered) > 1)
 		return NEZHA_ERR_PROTOCOL;
@@ -316,8 +386,9 @@ int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record
 	return NEZHA_OK;
 }
 
-void nezha_link_forget(struct nezha_link *link, struct nezha_team *team)
+void nezha_link_forget(struct nezha_link *link, struct nezha_team *team, bool finished)
 {
+	uint32_t cut = 0;
 	struct nezha_tx *tx, *next;
 
 	TAILQ_INIT(&team->held);
@@ -331,12 +402,16 @@ void nezha_link_forget(struct nezha_link *link, struct nezha_team *team)
 				TAILQ_REMOVE(&path->sent, tx, entry);
 		}
 		if (path->current && path->current->team == team) {
-			/* A resend that is no longer needed: finish the record, but not out of memory
-			 * that is the user's again. */
+			/* Not out of memory that is the user's again.  A resend that is no longer needed is finished; what the peer
+			 * would take for a block must not come whole. */
 			path->current = NULL;
-			path->out.zeros = true;
+			path->out.zeros = finished;
+			cut |= finished ? 0 : 1u << r;
 		}
 	}
+	for (uint32_t r = 0; cut >> r; r++)
+		if (cut >> r & 1)
+			nezha_link_path_fail(&link->paths[r], "a call was given up in the midst of a block");
 }
 
 /* ---- the opening probe ---- */

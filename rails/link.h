@@ -4,8 +4,11 @@
 #ifndef NEZHA_RAILS_LINK_H
 #define NEZHA_RAILS_LINK_H
 
+#include "rails/damping.h"
 #include "rails/engine.h"
 #include "rails/estimator.h"
+#include "rails/event.h"
+#include "rails/overdue.h"
 #include "rails/probe.h"
 #include "rails/rail.h"
 #include "rails/wire.h"
@@ -19,6 +22,15 @@ struct nezha_outgoing {
 	uint32_t record_left, payload_left;
 	const char *payload;
 	bool zeros;
+	uint64_t began;                 /* ns; only with a timeline */
+};
+
+/* What is held against a path over which blocks came wrong (recovery.c). */
+struct nezha_suspicion {
+	uint32_t wrong;                 /* blocks since `since` */
+	uint64_t since;                 /* ns */
+	uint64_t pause, until;          /* ns: how long, and until when, it is not connected again */
+	bool alone;                     /* ... even if the link has no other path: it had none then, either */
 };
 
 struct nezha_path {
@@ -42,15 +54,27 @@ struct nezha_path {
 	uint64_t written;               /* bytes handed to the transport since it was connected */
 	uint64_t base_acked;            /* the transport's counter at that time */
 	struct nezha_path_sample last;
+	uint64_t rises;                 /* ns: tcp: until when it opens its window unhampered (tcp.c); 0: no more */
+	double rises_to;                /* ... and to how many bytes */
+	uint64_t doubted;               /* ns: when the service thread was asked to look at the carrier */
 	uint64_t stalled;               /* ns for which acked has not grown, as far as we watched */
 	struct nezha_estimator estimator;
 	double nominal;                 /* bytes per second */
 	struct nezha_probe probe;       /* when it is measured again */
 	uint64_t down_before;           /* ns that the link had been down when it was connected; 0 once that has carried something */
 	uint32_t lost;                  /* how often it went down */
+	int error;                      /* errno of the last attempt to connect it; 0: it went well, or there was none */
+	uint32_t id;                    /* the connection's, or the last one's */
+	bool untold;                    /* the peer has not been told that it is lost */
+	struct nezha_damping damping;
+	struct nezha_overdue overdue;
 	bool connecting;                /* the service thread is at it */
-	bool refused;                   /* the last attempt met a closed port */
+	bool renew;                     /* ... and shall begin anew */
+	bool why_told;                  /* why it does not come up was told, since it was up last */
 	uint64_t retry_at, pause;       /* ns: when to try again; the last pause between attempts */
+	uint64_t left_at;               /* ns: when it was lost, or last tried */
+	struct nezha_outage outage;
+	struct nezha_suspicion suspicion;  /* that it changes what it carries */
 	struct nezha_wire back;         /* a backward record that is arriving */
 	uint32_t back_have;
 };
@@ -111,8 +135,27 @@ void nezha_link_granted(struct nezha_team *team, uint32_t op);
 /* The connection is lost: its unacknowledged blocks go to the other paths, reconnection is begun. */
 void nezha_link_path_fail(struct nezha_path *path, const char *cause);
 
-/* The call is over: forget its blocks. */
-void nezha_link_forget(struct nezha_link *link, struct nezha_team *team);
+/* All paths over the rail are lost; `far`: only those to other hosts. */
+void nezha_rail_lost(struct nezha_engine *engine, uint32_t rail, bool far, const char *cause);
+
+/* The path, if it is down, is connected at once, however often that has failed; an attempt that is under way begins anew.  The service
+ * thread only. */
+void nezha_path_retry(struct nezha_path *path);
+
+/* So are all over the rail. */
+void nezha_rail_retry(struct nezha_engine *engine, uint32_t rail);
+
+/* Whether no path over the rail is lost, neither out nor in. */
+bool nezha_rail_whole(const struct nezha_engine *engine, uint32_t rail);
+
+/* When the path, which is down, may be connected again, in ns. */
+uint64_t nezha_path_due(const struct nezha_path *path);
+
+/* The peer says in `record` that a block came wrong over this path. */
+void nezha_link_came_wrong(struct nezha_path *path, const struct nezha_wire *record);
+
+/* The call is over: forget its blocks.  `finished`: all of it is where it belongs, so that a block under way is one more copy. */
+void nezha_link_forget(struct nezha_link *link, struct nezha_team *team, bool finished);
 
 /* Looks at timers: acknowledgements, stalls. */
 void nezha_link_tick(struct nezha_link *link, uint64_t now);

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # the engine
 libnezha_core_la_SOURCES += \
-	rails/allreduce.c rails/call.c rails/call.h rails/clock.h rails/collective.c rails/collective.h rails/contact.c rails/contact.h rails/deal.c rails/deal.h \
-	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h \
-	rails/fingerprint.c rails/fingerprint.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
-	rails/inlink.c rails/inlink.h rails/landing.c rails/landing.h rails/link.c rails/link.h \
-	rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/service.c rails/service.h \
-	rails/share.c rails/share.h rails/split.c rails/split.h rails/stream.c rails/tcp.c \
+	rails/allreduce.c rails/breakdown.c rails/breakdown.h rails/call.c rails/call.h rails/carrier.c rails/carrier.h rails/clock.h rails/collective.c rails/collective.h \
+	rails/contact.c rails/contact.h rails/contact_control.c rails/contact_control.h rails/crc32c.c rails/crc32c.h rails/damping.c rails/damping.h rails/deal.c rails/deal.h \
+	rails/door.c rails/door.h rails/early.c rails/early.h \
+	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/event.c rails/event.h \
+	rails/fingerprint.c rails/fingerprint.h rails/gather.c rails/gather.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
+	rails/inlink.c rails/inlink.h rails/lack.h rails/landing.c rails/landing.h rails/link.c rails/link.h rails/loop.c \
+	rails/overdue.c rails/overdue.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/regain.c rails/regain.h \
+	rails/service.c rails/service.h \
+	rails/share.c rails/share.h rails/split.c rails/split.h rails/siege.c rails/siege.h \
+	rails/sieve.c rails/sieve.h rails/stream.c rails/strangers.c rails/strangers.h rails/tcp.c \
 	rails/team.c rails/team.h rails/traffic.c rails/wire.c rails/wire.h
 
 # the verbs rail; its ports are known without libibverbs
 libnezha_core_la_SOURCES += \
 	rails/contact_verbs.c rails/contact_verbs.h rails/service_verbs.c rails/service_verbs.h rails/verbs.h \
-	rails/verbs_offer.c rails/verbs_offer.h rails/verbs_port.c rails/verbs_port.h
+	rails/verbs_message.c rails/verbs_message.h rails/verbs_offer.c rails/verbs_offer.h rails/verbs_port.c rails/verbs_port.h
 if HAVE_VERBS
 libnezha_core_la_SOURCES += \
 	rails/verbs.c rails/verbs_api.c rails/verbs_api.h rails/verbs_device.c rails/verbs_end.c rails/verbs_end.h \
-	rails/verbs_make.c
+	rails/verbs_make.c rails/verbs_proof.c
 else
 libnezha_core_la_SOURCES += rails/verbs_none.c
 endif
@@ -32,8 +36,14 @@ libnezha_core_la_SOURCES += \
 
 # the rail that uses it
 libnezha_core_la_SOURCES += \
-	rails/ina.c rails/ina.h rails/ina_io.c rails/ina_session.c \
+	rails/fixed.c rails/fixed.h rails/ina.c rails/ina.h rails/ina_fixed.c rails/ina_fixed.h rails/ina_io.c rails/ina_session.c \
 	rails/ina_window.c rails/ina_window.h
+
+# the rail of switches with SHARP
+libnezha_core_la_SOURCES += \
+	rails/sharp.c rails/sharp.h rails/sharp_api.c rails/sharp_api.h rails/sharp_aside.c rails/sharp_aside.h \
+	rails/sharp_exchange.c rails/sharp_exchange.h \
+	rails/sharp_open.c
 
 # nezha-aggd; what it does is a library of its own, so that tests can run it in a thread
 noinst_LTLIBRARIES += libnezha_aggd.la

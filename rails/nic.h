@@ -12,6 +12,7 @@
 #include "rails/ina_address.h"
 #include "rails/verbs_port.h"
 
+#define NEZHA_SHARP_DEVICE 24 /* bytes of the name of an InfiniBand device's port */
 #define NEZHA_RAILS_MAX 8     /* rails of one process */
 
 /* One IPv4 address of one interface, or an interface that has none. */
@@ -80,6 +81,9 @@ uint32_t nezha_nic_aggregators(const char *spec, struct nezha_ina_address out[NE
 
 /* Whether the spec names RDMA devices, so that nezha_verbs_ports is needed.  A spec with an error names none. */
 bool nezha_nic_names_verbs(const char *spec);
+
+/* Whether the spec names SHARP, and with which device and port ("mlx5_0:1"; "": none is named). */
+bool nezha_nic_sharp(const char *spec, char device[NEZHA_SHARP_DEVICE]);
 
 /* Only the syntax of a spec; for checks where the devices are another host's.  Errors as above. */
 int nezha_nic_spec_check(const char *spec, char **error);

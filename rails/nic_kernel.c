@@ -13,6 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "rails/lack.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -352,7 +353,8 @@ int nezha_kernel_interfaces(struct nezha_interface **interfaces, size_t *interfa
 	if (netlink >= 0 && inet >= 0 && !setsockopt(netlink, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit))
 		status = dump_both(netlink, &found);
 	if (status == NEZHA_ERR_SYSTEM)
-		nezha_error("the kernel does not tell its network interfaces: %m");
+		nezha_log(nezha_lack_is(errno) ? NEZHA_LOG_INFO : NEZHA_LOG_ERROR,
+		          "the kernel does not tell its network interfaces: %m");
 	if (status == NEZHA_OK)
 		complete(inet, &found);
 	if (inet >= 0)

@@ -309,16 +309,16 @@ static int select_named(struct selection *selection, const struct nezha_rail_ent
 	int status = NEZHA_OK;
 
 	for (size_t e = 0; e < count && status == NEZHA_OK; e++)
-		if (!entries[e].aggregator.port)
+		if (!nezha_rail_entry_reduces(&entries[e]))
 			status = select_entry(selection, &entries[e], e, error);
 	return status;
 }
 
-/* Aggregators alone are beside the rails that are found. */
+/* Those that reduce by themselves are beside the rails that are found. */
 static bool names_rails(const struct nezha_rail_entry *entries, size_t count)
 {
 	for (size_t e = 0; e < count; e++)
-		if (!entries[e].aggregator.port)
+		if (!nezha_rail_entry_reduces(&entries[e]))
 			return true;
 	return false;
 }

@@ -14,7 +14,8 @@
 
 #define ALLOWED \
 	"allowed is auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by " \
-	"commas, and up to 4 ina:ADDRESS[:PORT]"
+	"commas, and up to 4 ina:ADDRESS[:PORT][,fixed] and sharp[:DEVICE[:PORT]]"
+#define DEVICE_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 #define ENTRY_MAX 64           /* bytes of an entry; the longest right one is tcp:255.255.255.255/31 */
 
 /* The only place that makes messages about the spec.  Always fails. */
@@ -140,16 +141,6 @@ static int parse_port(const char *entry, const char *where, struct nezha_rail_en
 	return status;
 }
 
-static bool is_later_kind(const char *entry, size_t len)
-{
-	static const char *const kinds[] = { "sharp", "native", NULL };
-
-	for (const char *const *kind = kinds; *kind; kind++)
-		if (strlen(*kind) == len && memcmp(*kind, entry, len) == 0)
-			return true;
-	return false;
-}
-
 static int parse_aggregator(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
 {
 	struct nezha_ina_address address;
@@ -161,6 +152,28 @@ static int parse_aggregator(const char *entry, const char *where, struct nezha_r
 	return NEZHA_OK;
 }
 
+static bool is_sharp(const char *entry)
+{
+	return strncmp(entry, "sharp", 5) == 0 && (!entry[5] || entry[5] == ':' || entry[5] == ',');
+}
+
+/* DEVICE or DEVICE:PORT as the library wants it, or nothing. */
+static int parse_sharp(const char *entry, const char *where, struct nezha_rail_entry *out, char **error)
+{
+	const char *colon = strchr(where, ':');
+	size_t name = colon ? (size_t)(colon - where) : strlen(where);
+	int port = colon ? parse_bits(colon + 1) : 1;
+
+	if (!name || strlen(where) + 2 >= NEZHA_SHARP_DEVICE || strspn(where, DEVICE_CHARACTERS) < name || port < 1)
+		return refuse(error, "NEZHA_RAILS: \"%s\" names no port of an InfiniBand device; allowed is "
+		              "sharp[:DEVICE[:PORT]], such as sharp:mlx5_0:1", entry);
+	*out = (struct nezha_rail_entry){ .sharp = true };
+	memcpy(out->sharp_port, where, strlen(where));
+	if (!colon)
+		memcpy(out->sharp_port + name, ":1", 2);
+	return NEZHA_OK;
+}
+
 static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **error)
 {
 	const char *colon = strchr(entry, ':');
@@ -169,12 +182,13 @@ static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **e
 	if (!*entry)
 		return refuse(error, "NEZHA_RAILS: an entry is empty; " ALLOWED);
 	if (strcmp(entry, "auto") == 0)
-		return refuse(error, "NEZHA_RAILS: \"auto\" stands alone, but for ina:ADDRESS; " ALLOWED);
-	if (is_later_kind(entry, kind))
-		return refuse(error,
-		              "NEZHA_RAILS: \"%s\": rails of the kind %.*s are not built into this "
-		              "Nezha; " ALLOWED,
-		              entry, (int)kind, entry);
+		return refuse(error, "NEZHA_RAILS: \"auto\" stands alone, but for ina:ADDRESS and sharp; " ALLOWED);
+	if (!colon && strcmp(entry, "sharp") == 0) {
+		*out = (struct nezha_rail_entry){ .sharp = true };
+		return NEZHA_OK;
+	}
+	if (is_sharp(entry))
+		return parse_sharp(entry, colon + 1, out, error);
 	if (!colon && strcmp(entry, "ina") == 0)
 		return refuse(error, "NEZHA_RAILS: \"ina\" lacks the address of the aggregator; " ALLOWED);
 	if (!colon)
@@ -193,34 +207,70 @@ static int parse_entry(const char *entry, struct nezha_rail_entry *out, char **e
 	                            parse_device(entry, colon + 1, NEZHA_RAIL_TCP, out, error);
 }
 
-/* Entry n, if it is an aggregator: another one than those before it, and not one too many. */
-static int check_aggregator(const char *entry, const struct nezha_rail_entry *entries, size_t n, char **error)
+bool nezha_rail_entry_reduces(const struct nezha_rail_entry *entry)
+{
+	return entry->aggregator.port || entry->sharp;
+}
+
+/* Entry n, if it is a rail that reduces by itself: another one than those before it, and not one too many. */
+static int check_reducing(const char *entry, const struct nezha_rail_entry *entries, size_t n, char **error)
 {
 	const struct nezha_ina_address *last = &entries[n].aggregator;
 	int count = 0;
 
-	for (size_t i = 0; last->port && i < n; i++) {
+	for (size_t i = 0; nezha_rail_entry_reduces(&entries[n]) && i < n; i++) {
 		const struct nezha_ina_address *other = &entries[i].aggregator;
 
-		if (other->port == last->port && other->address.s_addr == last->address.s_addr)
+		if (last->port && other->port == last->port && other->address.s_addr == last->address.s_addr)
 			return refuse(error, "NEZHA_RAILS: \"%s\" names an aggregator a second time; " ALLOWED, entry);
-		count += other->port != 0;
+		if (entries[n].sharp && entries[i].sharp)
+			return refuse(error, "NEZHA_RAILS: \"%s\" names sharp a second time; " ALLOWED, entry);
+		count += nezha_rail_entry_reduces(&entries[i]);
 	}
 	if (count == NEZHA_INA_MAX)
 		return refuse(error, "NEZHA_RAILS: \"%s\" is one aggregator too many; " ALLOWED, entry);
 	return NEZHA_OK;
 }
 
-/* Whether all entries are aggregators. */
-static bool only_aggregators(const char *spec)
+static bool is_fixed(const char *entry)
+{
+	return strncmp(entry, "fixed", 5) == 0 && (!entry[5] || entry[5] == ',');
+}
+
+/* Whether all entries are of rails that reduce by themselves. */
+static bool only_reducing(const char *spec)
 {
 	for (;; spec++) {
-		if (strncmp(spec, "ina:", 4) != 0)
+		if (strncmp(spec, "ina:", 4) != 0 && !is_sharp(spec) && !is_fixed(spec))
 			return false;
 		spec += strcspn(spec, ",");
 		if (!*spec)
 			return true;
 	}
+}
+
+/* "fixed" behind entry n - 1. */
+static int parse_fixed(struct nezha_rail_entry *entries, size_t n, char **error)
+{
+	if (!n || !entries[n - 1].aggregator.port || entries[n - 1].aggregator.fixed)
+		return refuse(error, "NEZHA_RAILS: \"fixed\" stands behind ina:ADDRESS, once; " ALLOWED);
+	entries[n - 1].aggregator.fixed = true;
+	return NEZHA_OK;
+}
+
+static int take_entry(const char *entry, struct nezha_rail_entry *entries, size_t *n, char **error)
+{
+	int status;
+
+	if (is_fixed(entry))
+		return parse_fixed(entries, *n, error);
+	if (*n == NEZHA_RAIL_ENTRIES_MAX)
+		return refuse(error, "NEZHA_RAILS: more than %d entries", NEZHA_RAIL_ENTRIES_MAX);
+	status = parse_entry(entry, &entries[*n], error);
+	if (status == NEZHA_OK)
+		status = check_reducing(entry, entries, *n, error);
+	*n += status == NEZHA_OK;
+	return status;
 }
 
 int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, size_t *count, char **error)
@@ -232,25 +282,20 @@ int nezha_rail_spec_parse(const char *spec, struct nezha_rail_entry *entries, si
 		*count = 0;
 		return NEZHA_OK;
 	}
-	if (strncmp(spec, "auto,", 5) == 0 && only_aggregators(spec + 5))
+	if (strncmp(spec, "auto,", 5) == 0 && only_reducing(spec + 5))
 		spec += 5;
 	for (;; spec++) {
 		size_t len = strcspn(spec, ",");
 		int status;
 
-		if (n == NEZHA_RAIL_ENTRIES_MAX)
-			return refuse(error, "NEZHA_RAILS: more than %d entries", NEZHA_RAIL_ENTRIES_MAX);
 		if (len > ENTRY_MAX)
 			return refuse(error, "NEZHA_RAILS: \"%.*s...\" is too long for a rail; " ALLOWED,
 			              ENTRY_MAX, spec);
 		memcpy(entry, spec, len);
 		entry[len] = '\0';
-		status = parse_entry(entry, &entries[n], error);
-		if (status == NEZHA_OK)
-			status = check_aggregator(entry, entries, n, error);
+		status = take_entry(entry, entries, &n, error);
 		if (status != NEZHA_OK)
 			return status;
-		n++;
 		spec += len;
 		if (!*spec)
 			break;
@@ -269,7 +314,7 @@ bool nezha_nic_names_verbs(const char *spec)
 		count = 0;
 	free(error);
 	for (size_t i = 0; i < count; i++)
-		if (!entries[i].aggregator.port && entries[i].kind == NEZHA_RAIL_VERBS)
+		if (!nezha_rail_entry_reduces(&entries[i]) && entries[i].kind == NEZHA_RAIL_VERBS)
 			return true;
 	return false;
 }
@@ -289,6 +334,24 @@ uint32_t nezha_nic_aggregators(const char *spec, struct nezha_ina_address out[NE
 		if (entries[i].aggregator.port)
 			out[found++] = entries[i].aggregator;
 	return found;
+}
+
+bool nezha_nic_sharp(const char *spec, char device[NEZHA_SHARP_DEVICE])
+{
+	struct nezha_rail_entry entries[NEZHA_RAIL_ENTRIES_MAX];
+	size_t count;
+	char *error = NULL;
+
+	if (nezha_rail_spec_parse(spec, entries, &count, &error) != NEZHA_OK) {
+		free(error);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (entries[i].sharp) {
+			memcpy(device, entries[i].sharp_port, NEZHA_SHARP_DEVICE);
+			return true;
+		}
+	return false;
 }
 
 int nezha_nic_spec_check(const char *spec, char **error)

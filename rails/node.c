@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -139,6 +140,26 @@ static int create_memory(const char *name)
 	return fd >= 0 ? fd : memfd_create(name, MFD_CLOEXEC);
 }
 
+/* Beyond the limit ftruncate would not only fail, but end the process (SIGXFSZ). */
+static bool may_be_long(size_t length)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= length)
+		return true;
+	errno = EFBIG;
+	return false;
+}
+
+/* The caller may want to say why. */
+static void free_keeping_errno(struct nezha_node *node)
+{
+	int error = errno;
+
+	nezha_node_free(node);
+	errno = error;
+}
+
 int nezha_node_make(int ranks, int carriers, uint32_t cell, struct nezha_node_offer *offer, struct nezha_node **out)
 {
 	struct nezha_node *node = create(ranks, carriers, cell, 0);
@@ -149,7 +170,7 @@ int nezha_node_make(int ranks, int carriers, uint32_t cell, struct nezha_node_of
 	memset(offer, 0, sizeof *offer);
 	draw_name(offer->name, sizeof offer->name);
 	node->fd = create_memory(offer->name);
-	if (node->fd < 0 || ftruncate(node->fd, (off_t)node->length)) {
+	if (node->fd < 0 || !may_be_long(node->length) || ftruncate(node->fd, (off_t)node->length)) {
 		nezha_info("the ranks of a node cannot share memory: memfd: %m");
 		goto failed;
 	}
@@ -167,7 +188,7 @@ int nezha_node_make(int ranks, int carriers, uint32_t cell, struct nezha_node_of
 	return NEZHA_OK;
 
 failed:
-	nezha_node_free(node);
+	free_keeping_errno(node);
 	return NEZHA_ERR_SYSTEM;
 }
 
@@ -189,6 +210,7 @@ static int open_offered(const struct nezha_node_offer *offer)
 	if (strncmp(target, wanted, strlen(wanted))) {
 		nezha_info("the ranks of a node cannot share memory: %s is %s, not %s (another PID namespace?)", path,
 		           target, wanted);
+		errno = ENOENT;
 		return -1;
 	}
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -220,13 +242,13 @@ int nezha_node_join(const struct nezha_node_offer *offer, int ranks, int carrier
 	if (fd >= 0 && lseek(fd, 0, SEEK_END) == (off_t)node->length)
 		status = map(node, fd);
 	if (fd >= 0)
-		close(fd);
+		close(fd);      /* errno stays */
 	if (status == NEZHA_OK && !is_meant(node, offer)) {
 		nezha_info("the ranks of a node cannot share memory: %.55s is another one's", offer->name);
 		status = NEZHA_ERR_PROTOCOL;
 	}
 	if (status != NEZHA_OK) {
-		nezha_node_free(node);
+		free_keeping_errno(node);
 		return status;
 	}
 	come(node);

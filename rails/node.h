@@ -80,7 +80,7 @@ uint32_t nezha_node_cell(int ranks, int carriers);
 size_t nezha_node_length(int ranks, int carriers, uint32_t cell);
 
 /* By the node's first rank; `cell` may be any number of bytes that is a multiple of 4 KiB, nezha_node_cell's or less.
- * NEZHA_ERR_NOMEM; NEZHA_ERR_SYSTEM (logged at info: the communicator stays with the MPI library). */
+ * NEZHA_ERR_NOMEM; NEZHA_ERR_SYSTEM (logged at info: the communicator stays with the MPI library); errno says why. */
 int nezha_node_make(int ranks, int carriers, uint32_t cell, struct nezha_node_offer *offer, struct nezha_node **out);
 
 /* By the other ones, with the same numbers, while the maker has not sealed it.  Errors as above. */

@@ -20,7 +20,7 @@ struct nezha_call;
 struct nezha_path_sample;
 struct nezha_wire;
 
-/* A point-to-point rail.  No callback may be NULL. */
+/* A point-to-point rail.  No callback may be NULL but `flush` and `returned`. */
 struct nezha_rail_ops {
 	const char *name;
 
@@ -28,10 +28,14 @@ struct nezha_rail_ops {
 	 * is told by path->events, inpath->events. */
 	bool apart;
 
-	/* Moves path->out (header, then payload) on as far as there is room.  NEZHA_OK: all of it was handed over and
-	 * the memory may be changed; NEZHA_INPROGRESS: no room, path->ready will be set when there is; an error:
+	/* Moves path->out (header, then payload) on as far as there is room.  NEZHA_OK: all of it was handed over (or is kept until
+	 * `flush`) and the memory may be changed; NEZHA_INPROGRESS: no room, path->ready will be set when there is; an error:
 	 * the connection is lost. */
 	int (*send)(struct nezha_path *path);
+
+	/* Lets go what `send` keeps so that more may go with it; called when nothing more will (gather.h).  NULL: it keeps
+	 * nothing.  NEZHA_OK or an error: the connection is lost. */
+	int (*flush)(struct nezha_path *path);
 
 	/* Takes in backward records and passes each to nezha_link_backward; may set path->ready.  NEZHA_OK: nothing more for
 	 * now. */
@@ -48,6 +52,9 @@ struct nezha_rail_ops {
 	 * be room again. */
 	int (*reply)(struct nezha_inpath *inpath, const struct nezha_wire *record);
 
+	/* A path that had been lost is back with this connection; the rate that it had is believed.  NULL: there is nothing to do. */
+	void (*returned)(struct nezha_path *path);
+
 	/* Gives the connection up at once; what was not acknowledged is lost. */
 	void (*close_path)(struct nezha_path *path);
 	void (*close_inpath)(struct nezha_inpath *inpath);
@@ -61,6 +68,7 @@ struct nezha_connection {
 	int fd;                         /* its TCP connection */
 	int events;                     /* readable when there may be something to do; -1 unless ops->apart; the transport's */
 	void *transport;                /* the rail's own state; close_path or close_inpath ends it */
+	uint32_t id;                    /* the same number at both ends, another one for each connection */
 };
 
 #define NEZHA_COLLECTIVES_MAX 4     /* of a team */
@@ -76,6 +84,9 @@ struct nezha_collective_ops {
 	/* What this rank holds that it needs the other ranks for, such as a session that all of them have; 0: nothing.  Only
 	 * while all hold the same it is given blocks.  NULL, of a team's only rail: it is given those of nezha_way.shared. */
 	uint64_t (*token)(void *rail);
+
+	/* Whether it can do the call at all, by what all ranks know alike (a call that has no blocks on it yet).  NULL: any. */
+	bool (*takes)(void *rail, const struct nezha_call *call);
 
 	/* Takes blocks [first, first + count) of the call.  For every one of them it will say, from progress or
 	 * cancel, either nezha_call_final (the result lies in the receive buffer) or nezha_call_return.  The receive buffer

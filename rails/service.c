@@ -1,42 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rails/service.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "rails/carrier.h"
 #include "rails/clock.h"
 #include "rails/contact.h"
+#include "rails/contact_control.h"
+#include "rails/door.h"
 #include "rails/ina.h"
-#include "rails/inlink.h"
 #include "rails/link.h"
+#include "rails/regain.h"
 #include "rails/service_verbs.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
-#define STRANGERS_MOST 64           /* handshakes with unknown peers at a time */
-#define BACKLOG 64
 #define CONTROL_PAUSE (250 * NEZHA_MSEC)
 
 struct nezha_service {
 	struct nezha_engine *engine;
 	pthread_t thread;
 	bool stop;                      /* under the engine's lock */
+	pthread_mutex_t awake;          /* the thread's, but while it sleeps in poll; taken before the engine's lock */
 	int kick;                       /* eventfd */
 	int carrier;                    /* netlink socket, -1: none */
-	int listeners[NEZHA_RAILS_MAX];
+	struct nezha_door door;
 	struct nezha_contact_list contacts;
-	uint32_t contact_count, strangers;
 	struct pollfd *poll;            /* `room` entries */
 	uint32_t room;
 };
@@ -45,49 +41,15 @@ enum { AT_KICK, AT_CARRIER, AT_LISTENERS };   /* then, as many, the devices of v
 
 /* ---- contacts ---- */
 
-static void add(struct nezha_service *service, struct nezha_contact *contact)
-{
-	LIST_INSERT_HEAD(&service->contacts, contact, entry);
-	service->contact_count++;
-	service->strangers += nezha_contact_stranger(contact);
-}
-
-static void drop(struct nezha_service *service, struct nezha_contact *contact)
-{
-	LIST_REMOVE(contact, entry);
-	service->contact_count--;
-	nezha_contact_destroy(contact);
-}
-
-/* Too many strangers: the one that has dallied longest goes. */
-static void drop_oldest_stranger(struct nezha_service *service)
-{
-	struct nezha_contact *contact, *oldest = NULL;
-
-	LIST_FOREACH(contact, &service->contacts, entry)
-		if (nezha_contact_stranger(contact) && (!oldest || contact->deadline < oldest->deadline))
-			oldest = contact;
-	if (oldest) {
-		service->strangers--;
-		drop(service, oldest);
-	}
-}
-
-static void accept_all(struct nezha_service *service, int rail)
+/* A peer that makes its control connection anew has lost the former one, of whose end we may never hear. */
+static void retire_former(struct nezha_service *service, const struct nezha_contact *newer)
 {
 	struct nezha_contact *contact;
-	int fd;
 
-	for (int i = 0; i < BACKLOG; i++) {
-		fd = accept4(service->listeners[rail], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0)
-			return;
-		if (service->strangers >= STRANGERS_MOST)
-			drop_oldest_stranger(service);
-		contact = nezha_contact_accept(service->engine, rail, fd);
-		if (contact)
-			add(service, contact);
-	}
+	LIST_FOREACH(contact, &service->contacts, entry)
+		if (contact != newer && contact->state == NEZHA_CONTACT_ANSWERING && contact->rail == newer->rail &&
+		    contact->hello.from == newer->hello.from)
+			contact->deadline = 1;      /* the next turn ends it */
 }
 
 static void contact_ready(struct nezha_service *service, struct nezha_contact *contact)
@@ -95,10 +57,10 @@ static void contact_ready(struct nezha_service *service, struct nezha_contact *c
 	bool stranger = nezha_contact_stranger(contact);
 	int rc = nezha_contact_ready(contact);
 
-	if (stranger && (rc != NEZHA_OK || !nezha_contact_stranger(contact)))
-		service->strangers--;
 	if (rc != NEZHA_OK)
-		drop(service, contact);
+		nezha_contact_drop(contact);
+	else if (stranger && contact->state == NEZHA_CONTACT_ANSWERING)
+		retire_former(service, contact);
 }
 
 /* ---- connecting ---- */
@@ -109,15 +71,18 @@ static void connect_one(struct nezha_service *service, struct nezha_link *link, 
 	struct nezha_path *path = &link->paths[rail];
 	struct nezha_contact *contact = nezha_contact_connect(link, rail, kind);
 
+	path->left_at = now;
 	if (contact) {
-		add(service, contact);
+		LIST_INSERT_HEAD(&service->contacts, contact, entry);
 		if (kind == NEZHA_HELLO_CONTROL)
 			link->control[rail] = true;
 		else
 			path->connecting = true;
 		return;
 	}
-	path->refused = errno == ECONNREFUSED;
+	path->error = errno;
+	if (nezha_lack_is(errno))
+		nezha_lack_note(link->engine->config.lack, "connections cannot be made", errno);
 	path->retry_at = now + CONTROL_PAUSE;
 }
 
@@ -130,12 +95,15 @@ static void connect_due(struct nezha_service *service, uint64_t now, uint64_t *n
 		for (uint32_t r = 0; r < service->engine->card.rail_count; r++) {
 			struct nezha_path *path = &link->paths[r];
 			bool data = !path->up && !path->connecting, control = path->up && !link->control[r];
+			uint64_t due = path->retry_at;
 
-			if (!path->joined || !(data || control))
+			if (!path->joined || !(data || control) || !nezha_service_verbs_usable(service->engine, r))
 				continue;
-			if (path->retry_at > now) {
-				if (path->retry_at < *next)
-					*next = path->retry_at;
+			if (data)
+				due = nezha_path_due(path);
+			if (due > now) {
+				if (due < *next)
+					*next = due;
 				continue;
 			}
 			connect_one(service, link, (int)r, data ? NEZHA_HELLO_DATA : NEZHA_HELLO_CONTROL, now);
@@ -179,70 +147,8 @@ static void ask(struct nezha_service *service)
 			next = LIST_NEXT(contact, entry);
 			if (contact->state == NEZHA_CONTACT_ASKING && contact->link == question.link &&
 			    nezha_contact_ask(contact, question.team, question.op) != NEZHA_OK)
-				drop(service, contact);
+				nezha_contact_drop(contact);
 		}
-	}
-}
-
-/* ---- the links' carrier ---- */
-
-static int open_carrier(void)
-{
-	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address)) {
-		close(fd);
-		fd = -1;
-	}
-	if (fd < 0)
-		nezha_info("the links' carrier cannot be watched: %m");
-	return fd;
-}
-
-static void carrier_changed(struct nezha_engine *engine, int index, bool running)
-{
-	struct nezha_link *link;
-	struct nezha_inlink *inlink;
-
-	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
-		const struct nezha_rail_nic *rail = &engine->rails[r];
-
-		if ((int)if_nametoindex(rail->nic.device) != index)
-			continue;
-		/* An interface that only makes connections for the port. */
-		if (rail->kind == NEZHA_RAIL_VERBS && rail->port.address.s_addr != rail->nic.address.s_addr)
-			continue;
-		LIST_FOREACH(link, &engine->links, entry) {
-			link->paths[r].retry_at = link->paths[r].pause = 0;
-			if (!running && link->card.host != engine->card.host)
-				nezha_link_path_fail(&link->paths[r], "no carrier");
-		}
-		if (running)
-			continue;
-		LIST_FOREACH(inlink, &engine->inlinks, entry)
-			nezha_inlink_path_fail(&inlink->paths[r], "no carrier");
-	}
-}
-
-static void read_carrier(struct nezha_service *service)
-{
-	_Alignas(struct nlmsghdr) char buffer[16384];
-	ssize_t n = recv(service->carrier, buffer, sizeof buffer, MSG_DONTWAIT);
-	struct nlmsghdr *message = (struct nlmsghdr *)buffer;
-
-	for (; n > 0 && NLMSG_OK(message, (size_t)n); message = NLMSG_NEXT(message, n)) {
-		const struct ifinfomsg *info = NLMSG_DATA(message);
-
-		if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK)
-			continue;
-		if (message->nlmsg_len < NLMSG_LENGTH(sizeof *info))
-			continue;
-		pthread_mutex_lock(&service->engine->lock);
-		carrier_changed(service->engine, info->ifi_index,
-		                message->nlmsg_type == RTM_NEWLINK && info->ifi_flags & IFF_RUNNING);
-		pthread_mutex_unlock(&service->engine->lock);
-		nezha_engine_wake(service->engine);
 	}
 }
 
@@ -265,27 +171,32 @@ static bool make_room(struct nezha_service *service, uint32_t need)
 /* Fills service->poll: what is returned, then *inas sessions with aggregators; lowers *next to the first deadline. */
 static uint32_t fill_poll(struct nezha_service *service, uint64_t *next, uint32_t *inas)
 {
-	uint32_t rails = service->engine->card.rail_count, n = AT_LISTENERS + 2 * rails;
+	uint32_t rails = service->engine->card.rail_count, n = AT_LISTENERS + 2 * rails, total = n;
 	struct nezha_contact *contact;
+	bool deaf;
 
+	LIST_FOREACH(contact, &service->contacts, entry)
+		total++;
 	pthread_mutex_lock(&service->engine->lock);
-	if (!make_room(service, n + service->contact_count + nezha_ina_poll_room(service->engine))) {
+	if (!make_room(service, total + nezha_ina_poll_room(service->engine))) {
 		pthread_mutex_unlock(&service->engine->lock);
 		return 0;
 	}
-	*inas = nezha_ina_poll(service->engine, service->poll + n + service->contact_count, next);
+	*inas = nezha_ina_poll(service->engine, service->poll + total, next);
 	pthread_mutex_unlock(&service->engine->lock);
 	service->poll[AT_KICK] = (struct pollfd){ service->kick, POLLIN, 0 };
 	service->poll[AT_CARRIER] = (struct pollfd){ service->carrier, POLLIN, 0 };
+	deaf = nezha_door_deaf(&service->door, next);
 	for (uint32_t r = 0; r < rails; r++) {
-		service->poll[AT_LISTENERS + r] = (struct pollfd){ service->listeners[r], POLLIN, 0 };
+		service->poll[AT_LISTENERS + r] = (struct pollfd){ deaf ? -1 : service->door.listeners[r], POLLIN, 0 };
 		service->poll[AT_LISTENERS + rails + r] =
 			(struct pollfd){ nezha_service_verbs_watch(service->engine, r), POLLIN, 0 };
 	}
 	LIST_FOREACH(contact, &service->contacts, entry) {
-		short events = contact->state == NEZHA_CONTACT_CONNECTING ? POLLOUT : POLLIN;
+		short events;
+		int fd = nezha_contact_watch(contact, &events);
 
-		service->poll[n++] = (struct pollfd){ contact->fd, events, 0 };
+		service->poll[n++] = (struct pollfd){ fd, events, 0 };
 		if (contact->deadline && contact->deadline < *next)
 			*next = contact->deadline;
 	}
@@ -303,8 +214,7 @@ static void turn_contacts(struct nezha_service *service, uint32_t first, uint32_
 		if (service->poll[i].revents) {
 			contact_ready(service, contact);
 		} else if (contact->deadline && contact->deadline <= now) {
-			service->strangers -= nezha_contact_stranger(contact);
-			drop(service, contact);
+			nezha_contact_drop(contact);
 		}
 	}
 }
@@ -316,6 +226,7 @@ static bool turn(struct nezha_service *service)
 	int wait;
 	bool stop;
 
+	nezha_regain_turn(service->engine, &service->contacts, service->door.listeners[0], now, &next);
 	pthread_mutex_lock(&service->engine->lock);
 	stop = service->stop;
 	if (!stop)
@@ -326,24 +237,27 @@ static bool turn(struct nezha_service *service)
 	if (stop)
 		return false;
 	nezha_service_verbs_turn(service->engine, now, &next);
+	nezha_siege_turn(&service->door.siege, service->engine, service->door.listeners, now, &next);
 	ask(service);
 	n = fill_poll(service, &next, &inas);
 	wait = next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / NEZHA_MSEC + 1);
+	pthread_mutex_unlock(&service->awake);
 	if (poll(service->poll, n + inas, n ? wait : 10) < 0 && errno != EINTR)
 		nezha_warn("poll: %m");
+	pthread_mutex_lock(&service->awake);
 	if (!n)
 		return true;        /* no memory: tried again */
 	if (service->poll[AT_KICK].revents && read(service->kick, &count, sizeof count) < 0 && errno != EAGAIN)
 		nezha_warn("eventfd: %m");
 	if (service->poll[AT_CARRIER].revents)
-		read_carrier(service);
+		nezha_carrier_read(service->carrier, service->engine);
 	for (uint32_t r = 0; r < rails; r++)
 		if (service->poll[AT_LISTENERS + rails + r].revents)
 			nezha_service_verbs_event(service->engine, r);
 	turn_contacts(service, AT_LISTENERS + 2 * rails, n);
 	for (uint32_t r = 0; r < rails; r++)
 		if (service->poll[AT_LISTENERS + r].revents)
-			accept_all(service, (int)r);
+			nezha_door_accept(&service->door, (int)r);
 	return true;
 }
 
@@ -351,74 +265,14 @@ static void *run(void *argument)
 {
 	struct nezha_service *service = argument;
 
+	pthread_mutex_lock(&service->awake);
 	while (turn(service))
 		;
+	pthread_mutex_unlock(&service->awake);
 	return NULL;
 }
 
 /* ---- starting and stopping ---- */
-
-static int listen_on(const struct nezha_nic *nic, uint16_t *port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = nic->address };
-	socklen_t length = sizeof address;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, BACKLOG) ||
-	    getsockname(fd, (struct sockaddr *)&address, &length)) {
-		nezha_warn("rail %s is left out, it cannot listen: %m", nic->device);
-		if (fd >= 0)
-			close(fd);
-		return -1;
-	}
-	*port = ntohs(address.sin_port);
-	return fd;
-}
-
-static void name_rail(struct nezha_rail_stats *stats, const struct nezha_rail_nic *rail)
-{
-	const struct nezha_nic *nic = &rail->nic;
-	struct in_addr net = { nic->address.s_addr };
-	char text[INET_ADDRSTRLEN];
-
-	net.s_addr &= nic->prefix ? htonl(UINT32_MAX << (32 - nic->prefix)) : 0;
-	snprintf(stats->device, sizeof stats->device, "%.15s", nezha_rail_name(rail));
-	inet_ntop(AF_INET, &net, text, sizeof text);
-	snprintf(stats->subnet, sizeof stats->subnet, "%s/%u", text, nic->prefix);
-}
-
-/* Rails that cannot listen are left out, so the engine's rails become those of the card. */
-static void open_rails(struct nezha_service *service)
-{
-	struct nezha_engine *engine = service->engine;
-	struct nezha_card *card = &engine->card;
-
-	for (size_t r = 0; r < engine->config.rail_count && r < NEZHA_RAILS_MAX; r++) {
-		struct nezha_rail_nic rail = engine->rails[r];
-		uint32_t at = card->rail_count;
-		uint16_t port = 0;
-		int fd = listen_on(&rail.nic, &port);
-
-		if (fd < 0)
-			continue;
-		engine->verbs[at] = NULL;
-		if (rail.kind == NEZHA_RAIL_VERBS && nezha_verbs_open(&rail.port, &engine->config.verbs, &engine->verbs_memory,
-		                                                      &engine->verbs[at]) != NEZHA_OK) {
-			close(fd);
-			continue;
-		}
-		service->listeners[at] = fd;
-		engine->rails[at] = rail;
-		name_rail(&engine->stats[at], &rail);
-		card->rails[at] = (struct nezha_card_rail){
-			.key_subnet = rail.key_subnet, .key_prefix = rail.key_prefix, .key_entry = rail.key_entry,
-			.key_ordinal = rail.key_ordinal, .kind = (uint16_t)rail.kind, .prefix = rail.nic.prefix,
-			.port = port, .address = rail.nic.address.s_addr,
-			.speed = rail.kind == NEZHA_RAIL_VERBS ? rail.port.speed : rail.nic.speed,
-		};
-		card->rail_count++;
-	}
-}
 
 int nezha_service_start(struct nezha_engine *engine, struct nezha_service **out)
 {
@@ -426,28 +280,35 @@ int nezha_service_start(struct nezha_engine *engine, struct nezha_service **out)
 	sigset_t all, before;
 	int error;
 
-	if (!service)
+	if (!service) {
+		nezha_lack_note(engine->config.lack, "the service thread cannot be started", errno);
 		return NEZHA_ERR_NOMEM;
+	}
 	service->engine = engine;
 	LIST_INIT(&service->contacts);
+	pthread_mutex_init(&service->awake, NULL);
 	service->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (service->kick < 0) {
-		nezha_warn("eventfd: %m");
+		nezha_lack_note(engine->config.lack, "eventfd", errno);
+		nezha_info("eventfd: %m");
+		pthread_mutex_destroy(&service->awake);
 		free(service);
 		return NEZHA_ERR_SYSTEM;
 	}
-	service->carrier = open_carrier();
-	open_rails(service);
+	service->carrier = nezha_carrier_open();
+	nezha_door_open(&service->door, engine, &service->contacts);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&service->thread, NULL, run, service);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error) {
 		errno = error;
-		nezha_warn("the service thread cannot be started: %m");
+		nezha_lack_note(engine->config.lack, "the service thread cannot be started", errno);
+		nezha_info("the service thread cannot be started: %m");
 		for (uint32_t r = 0; r < engine->card.rail_count; r++)
 			nezha_verbs_close(engine->verbs[r]);
 		nezha_service_abandon(service);
+		pthread_mutex_destroy(&service->awake);
 		free(service);
 		return NEZHA_ERR_SYSTEM;
 	}
@@ -463,6 +324,16 @@ void nezha_service_kick(struct nezha_service *service)
 		nezha_warn("eventfd: %m");
 }
 
+bool nezha_service_hold(struct nezha_service *service, const struct timespec *until)
+{
+	return !pthread_mutex_timedlock(&service->awake, until);
+}
+
+void nezha_service_release(struct nezha_service *service)
+{
+	pthread_mutex_unlock(&service->awake);
+}
+
 void nezha_service_abandon(struct nezha_service *service)
 {
 	struct nezha_contact *contact;
@@ -470,8 +341,7 @@ void nezha_service_abandon(struct nezha_service *service)
 	LIST_FOREACH(contact, &service->contacts, entry)
 		if (contact->fd >= 0)
 			close(contact->fd);
-	for (uint32_t r = 0; r < service->engine->card.rail_count; r++)
-		close(service->listeners[r]);
+	nezha_door_close(&service->door);
 	if (service->carrier >= 0)
 		close(service->carrier);
 	close(service->kick);
@@ -486,13 +356,13 @@ void nezha_service_stop(struct nezha_service *service)
 	pthread_mutex_unlock(&service->engine->lock);
 	nezha_service_kick(service);
 	pthread_join(service->thread, NULL);
-	for (uint32_t r = 0; r < service->engine->card.rail_count; r++)
-		close(service->listeners[r]);
+	nezha_door_close(&service->door);
 	if (service->carrier >= 0)
 		close(service->carrier);
 	close(service->kick);
 	while ((contact = LIST_FIRST(&service->contacts)))
-		drop(service, contact);
+		nezha_contact_drop(contact);
+	pthread_mutex_destroy(&service->awake);
 	free(service->poll);
 	free(service);
 }

@@ -5,6 +5,9 @@
 #ifndef NEZHA_RAILS_SERVICE_H
 #define NEZHA_RAILS_SERVICE_H
 
+#include <stdbool.h>
+#include <time.h>
+
 struct nezha_engine;
 struct nezha_service;
 
@@ -14,6 +17,11 @@ int nezha_service_start(struct nezha_engine *engine, struct nezha_service **out)
 
 /* Ends the thread and closes what it holds; the engine's lock is not held. */
 void nezha_service_stop(struct nezha_service *service);
+
+/* Before and after a fork: the thread stands still in between, so that the child finds its lists whole.  false: it did not by
+ * `until` (CLOCK_REALTIME), and goes on. */
+bool nezha_service_hold(struct nezha_service *service, const struct timespec *until);
+void nezha_service_release(struct nezha_service *service);
 
 /* In a forked child, where the thread does not exist: close the descriptors. */
 void nezha_service_abandon(struct nezha_service *service);

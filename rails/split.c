@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "tuning/bytes.h"
+#include "tuning/pause.h"
 
 #define SIDES (NEZHA_COLLECTIVES_MAX + 1)   /* the members, then the links */
 #define PAUSE_FIRST 64           /* calls until another set is tried again; doubles each time */
 #define PAUSE_MOST 4096
-#define TRIES 4                  /* with all that are there before others are tried: the first two share by a guess */
 #define TRIES_OTHER 2            /* of another set: the first one may share by a guess */
 #define CLEARLY 0.97             /* a set must need so much less than one with more in it */
 
@@ -153,7 +153,7 @@ static uint32_t choose_set(const struct nezha_split *split, unsigned k, uint32_t
 	const struct nezha_split_class *class = &split->classes[k];
 	uint32_t best;
 
-	if (!present || class->tried[present] < TRIES)
+	if (!present || class->tried[present] < NEZHA_SPLIT_TRIES)
 		return present;
 	best = best_of(class, present);
 	if (class->calls >= class->retry_at)
@@ -238,6 +238,17 @@ void nezha_split_choose(const struct nezha_split *split, const struct nezha_grid
 
 /* ---- learning ---- */
 
+/* What it cost stays as the first guess of its share. */
+void nezha_split_renew(struct nezha_split *split, int i)
+{
+	for (int k = 0; k < NEZHA_SPLIT_CLASSES; k++)
+		for (uint32_t set = 0; set < NEZHA_SPLIT_SETS; set++)
+			if (set >> i & 1) {
+				split->classes[k].whole[set] = 0;
+				split->classes[k].tried[set] = 0;
+			}
+}
+
 static uint32_t set_of(const struct nezha_parts *parts)
 {
 	uint32_t set = 0;
@@ -256,7 +267,7 @@ void nezha_split_count(struct nezha_split *split, const struct nezha_grid *grid,
 		class->pause = PAUSE_FIRST;
 		class->retry_at = PAUSE_FIRST;
 	} else if (class->calls >= class->retry_at) {
-		class->pause = class->pause < PAUSE_MOST ? 2 * class->pause : PAUSE_MOST;
+		class->pause = (uint32_t)nezha_pause_longer(class->pause, PAUSE_FIRST, PAUSE_MOST);
 		class->retry_at = class->calls + class->pause;
 		class->turn++;
 	}

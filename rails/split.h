@@ -17,6 +17,7 @@
 #include "tuning/grid.h"
 
 #define NEZHA_SPLIT_CLASSES 48
+#define NEZHA_SPLIT_TRIES 4      /* calls of a class with all that are there before others are tried: the first two share by a guess */
 #define NEZHA_SPLIT_SETS (1 << NEZHA_COLLECTIVES_MAX)   /* bit i: collective rail i takes part */
 
 struct nezha_split {
@@ -46,6 +47,9 @@ int nezha_split_free_rails(const struct nezha_split *split);
 /* The parts of a call; `present`: the members that are there. */
 void nezha_split_choose(const struct nezha_split *split, const struct nezha_grid *grid, uint32_t present,
                         struct nezha_parts *parts);
+
+/* Member i has come back, perhaps as another one: whether it is worth its place is measured anew. */
+void nezha_split_renew(struct nezha_split *split, int i);
 
 /* Such a call is made. */
 void nezha_split_count(struct nezha_split *split, const struct nezha_grid *grid, const struct nezha_parts *parts);

@@ -5,6 +5,7 @@
 #include "rails/inlink.h"
 #include "tuning/status.h"
 
+/* What is counted as taken in is never sent again, so not before it is: a record may end the connection. */
 static size_t take_record(struct nezha_inpath *inpath, const char *data, size_t n)
 {
 	size_t room = sizeof inpath->record - inpath->record_have;
@@ -12,6 +13,7 @@ static size_t take_record(struct nezha_inpath *inpath, const char *data, size_t 
 	n = n < room ? n : room;
 	memcpy((char *)&inpath->record + inpath->record_have, data, n);
 	inpath->record_have += (uint32_t)n;
+	inpath->taken += n;
 	return n;
 }
 
@@ -22,6 +24,7 @@ static size_t take_payload(struct nezha_inpath *inpath, const char *data, size_t
 
 	n = n < left ? n : left;
 	nezha_landing_put(landing, data, n);
+	inpath->taken += n;
 	if (landing->done == landing->length) {
 		inpath->in_payload = false;
 		nezha_inlink_payload(inpath);
@@ -31,7 +34,6 @@ static size_t take_payload(struct nezha_inpath *inpath, const char *data, size_t
 
 int nezha_inlink_take(struct nezha_inpath *inpath, const char *data, size_t length)
 {
-	inpath->taken += length;
 	while (length && inpath->up) {
 		size_t n = inpath->in_payload ? take_payload(inpath, data, length) : take_record(inpath, data, length);
 

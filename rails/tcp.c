@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "rails/clock.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
 #include "tuning/status.h"
@@ -72,6 +73,61 @@ static int tcp_listen(struct nezha_path *path)
 	}
 }
 
+/* ---- a path that is back ---- */
+
+/* The kernel's cubic ends slow start as soon as round trips become longer (HyStart), which they do at once, from 10 us to some ms, where
+ * acknowledgements wait behind data of the other direction: at 44 packets, and from there it took 300 ms to the rate that the path had
+ * before.  So such a path begins with reno, which every kernel has, and goes on with cubic when its window holds what that rate needs, after
+ * a loss, or in the end.  Other ways of control are left as they are. */
+#define RISE_FOR (500 * NEZHA_MSEC)
+#define RISE_SECONDS 5e-3       /* what the window has to hold, at the rate that the path had; */
+#define RISE_MOST (1 << 20)     /* bytes: where that is more, cubic is soon enough there, and reno might overrun a switch */
+#define RISE_BEGUN (64 << 10)   /* bytes written: before, there were only greetings */
+#define HAMPERED "cubic"
+#define UNHAMPERED "reno"
+
+static bool control(int fd, const char *name)
+{
+	return !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name));
+}
+
+/* Whether the host lets this user have both: a socket may begin with one that it may not go back to (tcp_allowed_congestion_control). */
+static bool may_change(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool may = fd >= 0 && control(fd, UNHAMPERED) && control(fd, HAMPERED);
+
+	if (fd >= 0)
+		close(fd);
+	return may;
+}
+
+static void tcp_returned(struct nezha_path *path)
+{
+	double needs = RISE_SECONDS * path->estimator.rate;
+	char name[16] = "";
+	socklen_t length = sizeof name - 1;
+
+	if (getsockopt(path->end.fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) || strcmp(name, HAMPERED) || !may_change() ||
+	    !control(path->end.fd, UNHAMPERED))
+		return;
+	path->rises = nezha_now() + RISE_FOR;
+	path->rises_to = needs < RISE_MOST ? needs : RISE_MOST;
+}
+
+static void end_rise(struct nezha_path *path, const struct tcp_info *info)
+{
+	double window = (double)info->tcpi_snd_cwnd * info->tcpi_snd_mss;
+
+	if (path->written < RISE_BEGUN)
+		path->rises = nezha_now() + RISE_FOR;
+	/* (A loss has set the threshold.) */
+	if (info->tcpi_snd_ssthresh >= INT32_MAX && window < path->rises_to && nezha_now() < path->rises)
+		return;
+	control(path->end.fd, HAMPERED);
+	path->rises = 0;
+}
+
 static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 {
 	struct tcp_info info = { 0 };
@@ -87,6 +143,8 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 	out->shut = info.tcpi_rwnd_limited;
 	/* That counter goes by the kernel's clock ticks; the window itself (Linux 6.2, else 0) tells at once. */
 	flying = out->sent - out->acked;
+	if (path->rises)
+		end_rise(path, &info);
 	out->narrow = info.tcpi_snd_wnd && info.tcpi_notsent_bytes &&
 	              flying + 65536 > info.tcpi_snd_wnd;
 	out->rtt = info.tcpi_min_rtt;
@@ -186,6 +244,7 @@ const struct nezha_rail_ops nezha_tcp_rail = {
 	.sample = tcp_sample,
 	.receive = tcp_receive,
 	.reply = tcp_reply,
+	.returned = tcp_returned,
 	.close_path = tcp_close_path,
 	.close_inpath = tcp_close_inpath,
 };

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rails/breakdown.h"
 #include "rails/clock.h"
 #include "rails/engine.h"
 #include "rails/ina.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
 #include "rails/service.h"
+#include "rails/sharp.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
@@ -139,6 +141,8 @@ int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *card
 	pthread_mutex_lock(&engine->lock);
 	team->right = nezha_link_get(engine, &cards[(rank + 1) % nranks]);
 	team->left = nezha_inlink_get(engine, cards[(rank + nranks - 1) % nranks].process);
+	if (team->left)
+		nezha_inlink_know(team->left, &cards[(rank + nranks - 1) % nranks]);
 	if (team->right && team->left) {
 		LIST_INSERT_HEAD(&engine->teams, team, entry);
 		LIST_INSERT_HEAD(nezha_engine_bucket(engine, id), team, same);
@@ -219,15 +223,18 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 	if (wait_for_paths(team, until))
 		mask = LINK_OK;
 	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
-		if (!link->paths[r].up && link->paths[r].joined && !link->opened)
+		if (!link->paths[r].up && link->paths[r].joined && !link->opened && !link->paths[r].why_told)
 			nezha_info("rail %s does not reach process %d on %s", nezha_rail_name(&engine->rails[r]),
 			           link->peer, link->card.hostname);
 	}
+	if (mask)
+		probe(team);
+	/* Only now: a path may be lost by the probe. */
+	if (!nezha_link_paths_up(link))
+		mask = 0;
 	for (int c = 0; c < team->common; c++)
 		if (link->paths[team->rails[c]].up)
 			mask |= 1u << c;
-	if (mask)
-		probe(team);
 	if (mask) {
 		wait_for_inas(team, until);
 		mask |= nezha_collective_present(team) << COLLECTIVE_OK;
@@ -244,20 +251,27 @@ void nezha_team_activate(struct nezha_team *team, uint32_t rails)
 	pthread_mutex_lock(&team->engine->lock);
 	nezha_collective_open(team, rails >> COLLECTIVE_OK & ((1u << NEZHA_COLLECTIVES_MAX) - 1));
 	pthread_mutex_unlock(&team->engine->lock);
+	nezha_sharp_open(team);
 }
 
 /* ---- closing ---- */
 
 void nezha_team_destroy(struct nezha_team *team)
 {
+	struct nezha_sharp *sharp;
+
 	if (!team)
 		return;
 	pthread_mutex_lock(&team->engine->lock);
+	sharp = nezha_sharp_detach(team);
 	nezha_ina_detach(team);
 	nezha_inlink_forget(team, true);
+	nezha_breakdown_keep(team);
 	LIST_REMOVE(team, entry);
 	LIST_REMOVE(team, same);
 	pthread_mutex_unlock(&team->engine->lock);
+	if (sharp)
+		nezha_sharp_close(sharp);
 	nezha_call_free(&team->call);
 	free(team);
 }

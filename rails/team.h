@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "rails/ina_address.h"
+#include "rails/lack.h"
 #include "rails/nic.h"
 #include "tuning/rail_set.h"
 #include "tuning/settings.h"
@@ -26,10 +27,11 @@
 #include "tuning/verbs_options.h"
 
 #define NEZHA_KEY_BYTES 32
-#define NEZHA_PROTOCOL 2        /* of cards and wire records; differing ones do not talk */
+#define NEZHA_PROTOCOL 4        /* of cards and wire records; differing ones do not talk */
 
 struct nezha_engine;
 struct nezha_team;
+struct nezha_trace;
 
 /* One process as the others must know it.  Plain bytes: exchanged as they are (the ranks of a job
  * run the same build on the same kind of machine; `protocol` guards against the rest). */
@@ -64,20 +66,33 @@ struct nezha_engine_config {
 	size_t rail_count;                   /* 0..NEZHA_RAILS_MAX; 0 is allowed: every team then lacks rails */
 	enum nezha_policy_kind policy;
 	struct nezha_verbs_options verbs;    /* how verbs rails connect */
+	bool crc;                            /* records and blocks bear a CRC32C; alike on all processes */
 	struct nezha_ina_address aggregators[NEZHA_INA_MAX];  /* that all teams use beside the links */
-	uint32_t aggregator_count;           /* 0..NEZHA_INA_MAX */
+	uint32_t aggregator_count;           /* 0..NEZHA_INA_MAX, less by one with SHARP */
+	struct {
+		bool wanted;                 /* NEZHA_RAILS has it */
+		bool leader;                 /* the process is its node's first one */
+		char device[NEZHA_SHARP_DEVICE]; /* "mlx5_0:1"; "": the library chooses */
+	} sharp;
+	bool reproducible;                   /* runs shall agree bit for bit */
+	struct nezha_lack *lack;             /* where to note what cannot be had; may be NULL */
+	struct nezha_trace *trace;           /* gets a timeline; the caller's, who frees it after the engine.  NULL: none */
 	nezha_progress_fn *progress;         /* may be NULL */
 	void *progress_context;
 };
 
 /* Starts listening and the service thread (blocks all signals).  A rail that cannot listen is dropped
- * with a warning.  Errors: NEZHA_ERR_NOMEM, NEZHA_ERR_SYSTEM. */
+ * with a warning.  Errors: NEZHA_ERR_NOMEM, NEZHA_ERR_SYSTEM (both noted in config->lack). */
 int nezha_engine_create(const struct nezha_engine_config *config, struct nezha_engine **out);
 
 /* After all teams are destroyed.  Closes everything; NULL is allowed. */
 void nezha_engine_destroy(struct nezha_engine *engine);
 
-/* In a forked child: forget the engine without touching the parent's connections. */
+/* Around a fork: _hold before it, _release after it in the parent, _abandon in the child.  In between nothing of the engine changes,
+ * so that the child can close its copies of the descriptors, without touching the parent's connections.  _hold waits 100 ms
+ * at most (a signal handler may fork in the middle of a call); false: _release and _abandon must not be called. */
+bool nezha_engine_hold(struct nezha_engine *engine);
+void nezha_engine_release(struct nezha_engine *engine);
 void nezha_engine_abandon(struct nezha_engine *engine);
 
 void nezha_engine_card(const struct nezha_engine *engine, struct nezha_card *out);
@@ -95,7 +110,7 @@ int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *card
  * works. */
 int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rails_ok);
 
-/* Fixes the rails: the AND of all ranks' masks, != 0. */
+/* Fixes the rails: the AND of all ranks' masks, != 0.  Collective where SHARP is wanted: it is opened over the ring. */
 void nezha_team_activate(struct nezha_team *team, uint32_t rails);
 
 /* How many rails the team's ranks have in common, before reachability, and how many the host with the most has. */
@@ -123,9 +138,18 @@ struct nezha_way {
 
 /* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  Returns
  * after this rank's part in everyone's recovery is over.  Errors: NEZHA_ERR_NOMEM (before any byte moved),
- * NEZHA_ERR_UNREACHABLE (all rails to a neighbour lost; the message names them). */
+ * NEZHA_ERR_UNREACHABLE (all rails to a neighbour lost; the
+ * message names them), NEZHA_ERR_PROTOCOL (the ranks disagree about the call, or another one has given it up, as all do then). */
 int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf, uint64_t count,
                     enum nezha_type type, enum nezha_op op, const struct nezha_way *way);
+
+/* This rank cannot go on with the team's calls, for a reason of the caller's: the others' calls end with an
+ * error, too, instead of waiting for ever. */
+void nezha_team_give_up(struct nezha_team *team);
+
+/* For a thread that waits for the other ranks outside of nezha_allreduce, every few milliseconds: attends to the links for a moment.
+ * NEZHA_ERR_UNREACHABLE: no call of the team can be finished any more, since a rank is lost (told as in a call) or has given up. */
+int nezha_team_attend(struct nezha_team *team);
 
 #define NEZHA_STATS_MAX (NEZHA_RAILS_MAX + NEZHA_INA_MAX)
 
@@ -133,13 +157,20 @@ int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf,
 struct nezha_rail_stats {
 	char device[IF_NAMESIZE];
 	char subnet[24];                     /* "10.77.0.0/24"; of an aggregator's device, "ina" or, if there are several, "ina1" and so
-	                              * on: "10.77.0.254:4790" */
+	                              * on: "10.77.0.254:4790"; of "sharp": its device */
 	uint64_t bytes_sent;                 /* payload of blocks handed to it */
 	uint64_t bytes_resent;               /* of these: again, after a failure */
 	uint64_t failures, returns;          /* paths lost and regained */
+	uint64_t wrong;                      /* blocks that came over it with a wrong CRC, and were sent again */
 };
-/* The engine's rails in their order, then its aggregators in theirs: NEZHA_STATS_MAX at most. */
+/* The engine's rails in their order, then its aggregators in theirs, then SHARP: NEZHA_STATS_MAX at most. */
 size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max);
+
+/* Bytes that the process has registered with RDMA devices: now, at most so far, at most allowed (NEZHA_VERBS=memory=). */
+struct nezha_registered {
+	uint64_t now, most, limit;
+};
+void nezha_engine_registered(const struct nezha_engine *engine, struct nezha_registered *out);
 
 /* Bytes that the rails' interfaces have sent so far, whoever's: modulo 2^32, so only differences count.  0 if the kernel does
  * not tell.  Takes some 100 us. */

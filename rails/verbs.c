@@ -10,7 +10,10 @@
 #include "rails/link.h"
 #include "rails/service.h"
 #include "rails/verbs_end.h"
+#include "rails/verbs_message.h"
 #include "tuning/status.h"
+
+#define SHARE_FROM 4u           /* messages under way */
 
 bool nezha_verbs_built(void)
 {
@@ -42,13 +45,13 @@ static bool has_room(struct nezha_verbs_end *end)
 	return credits(end) && nezha_verbs_end_buffer(end);
 }
 
-/* The next message out of what path->out still has. */
-static int send_piece(struct nezha_path *path, struct nezha_verbs_end *end)
+/* The next piece of path->out goes behind what waits in the buffer. */
+static void put_piece(struct nezha_path *path, struct nezha_verbs_end *end)
 {
 	struct nezha_outgoing *out = &path->out;
 	uint32_t piece = out->payload_left < NEZHA_VERBS_PIECE ? out->payload_left : NEZHA_VERBS_PIECE;
 	uint32_t of_record = out->record_left;
-	char *buffer = nezha_verbs_end_buffer(end);
+	char *buffer = nezha_verbs_end_buffer(end) + end->held;
 
 	memcpy(buffer, (const char *)&out->record + sizeof out->record - of_record, of_record);
 	if (out->zeros) {
@@ -60,8 +63,43 @@ static int send_piece(struct nezha_path *path, struct nezha_verbs_end *end)
 	out->record_left = 0;
 	out->payload_left -= piece;
 	path->written += of_record + piece;
+	end->held += of_record + piece;
+}
+
+static int post_held(struct nezha_path *path, struct nezha_verbs_end *end)
+{
+	uint32_t length = end->held;
+
+	end->held = 0;
 	/* With the last credit, too: else nothing would tell that these have arrived until the receiver is back. */
-	return nezha_verbs_end_post(end, of_record + piece, path->written, NULL, !out->payload_left || credits(end) == 1);
+	return nezha_verbs_end_post(end, length, path->written, NULL, !path->out.payload_left || credits(end) == 1);
+}
+
+/* What is to be sent is whole, and goes behind the whole blocks that wait. */
+static bool goes_with_held(const struct nezha_path *path, const struct nezha_verbs_end *end)
+{
+	const struct nezha_outgoing *out = &path->out;
+
+	return out->payload_left <= NEZHA_VERBS_PIECE && end->held + out->record_left + out->payload_left <= NEZHA_VERBS_MESSAGE;
+}
+
+/* A whole block that others are before may wait for more to share its message, which costs hardly more than with one.
+ * None of them counts before all have come, so where little is under way each goes by itself. */
+static int send_piece(struct nezha_path *path, struct nezha_verbs_end *end)
+{
+	bool whole = path->out.record_left == sizeof path->out.record && path->out.payload_left <= NEZHA_VERBS_PIECE;
+
+	put_piece(path, end);
+	return whole && end->out.posted - end->out.done >= SHARE_FROM ? NEZHA_OK : post_held(path, end);
+}
+
+static int verbs_flush(struct nezha_path *path)
+{
+	struct nezha_verbs_end *end = path->transport;
+	int rc = end->held ? post_held(path, end) : NEZHA_OK;
+
+	note_credits(end);
+	return rc;
 }
 
 static int verbs_send(struct nezha_path *path)
@@ -70,6 +108,10 @@ static int verbs_send(struct nezha_path *path)
 	int rc = nezha_verbs_end_reap(end);
 
 	while (rc == NEZHA_OK && !nezha_path_is_free(path)) {
+		if (end->held && !goes_with_held(path, end)) {
+			rc = post_held(path, end);
+			continue;
+		}
 		if (!nezha_verbs_end_buffer(end))
 			rc = nezha_verbs_end_await(end);
 		if (rc == NEZHA_OK && !has_room(end))
@@ -194,22 +236,9 @@ static int verbs_reply(struct nezha_inpath *inpath, const struct nezha_wire *rec
 	return flush_replies(inpath, inpath->transport);
 }
 
-/* A message is a record with the first piece of its payload, or a further piece: whether it is as long as that must be. */
-static bool is_whole(const struct nezha_inpath *inpath, const char *data, uint32_t length)
+static uint32_t payload_left(const struct nezha_inpath *inpath)
 {
-	struct nezha_wire record;
-	uint32_t left;
-
-	if (inpath->in_payload) {
-		left = inpath->landing.length - inpath->landing.done;
-	} else {
-		if (length < sizeof record)
-			return false;
-		memcpy(&record, data, sizeof record);
-		left = record.length;
-		length -= (uint32_t)sizeof record;
-	}
-	return length == (left < NEZHA_VERBS_PIECE ? left : NEZHA_VERBS_PIECE);
+	return inpath->in_payload ? inpath->landing.length - inpath->landing.done : 0;
 }
 
 /* One message. */
@@ -225,7 +254,7 @@ static int verbs_receive(struct nezha_inpath *inpath)
 		return inpath->reply_count || credits_due(end) ? flush_replies(inpath, end) : NEZHA_OK;
 	if (rc < 0)
 		return rc;
-	if (counted || !is_whole(inpath, data, length))
+	if (counted || !nezha_verbs_message_is_whole(data, length, payload_left(inpath)))
 		return NEZHA_ERR_PROTOCOL;
 	rc = nezha_inlink_take(inpath, data, length);
 	/* It may have been closed: the end is no longer ours. */
@@ -262,6 +291,7 @@ const struct nezha_rail_ops nezha_verbs_rail = {
 	.name = "verbs",
 	.apart = true,
 	.send = verbs_send,
+	.flush = verbs_flush,
 	.listen = verbs_listen,
 	.sample = verbs_sample,
 	.receive = verbs_receive,

@@ -2,6 +2,8 @@
  * Opening a port's device, and what becomes of it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,20 @@
 
 #define GIDS_MAX 256u
 #define REVIVE_PAUSE (250 * NEZHA_MSEC)
+
+void nezha_verbs_complain(struct nezha_verbs_device *device, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(device->why, sizeof device->why, format, args);
+	va_end(args);
+}
+
+const char *nezha_verbs_why(const struct nezha_verbs_device *device)
+{
+	return device->why;
+}
 
 static struct ibv_context *open_named(const struct nezha_verbs_api *api, const char *name)
 {
@@ -35,39 +51,76 @@ uint16_t nezha_verbs_mtu(enum ibv_mtu mtu)
 	return (uint16_t)(128u << (mtu < IBV_MTU_256 ? IBV_MTU_256 : mtu > IBV_MTU_4096 ? IBV_MTU_4096 : mtu));
 }
 
+static bool is_roce_v2(const struct nezha_verbs_device *device, int index)
+{
+	struct ibv_gid_entry entry;
+
+	return !device->api->query_gid_ex ||
+	       (!device->api->query_gid_ex(device->context, device->port.port, (uint32_t)index, &entry, 0, sizeof entry) &&
+	        entry.gid_type == IBV_GID_TYPE_ROCE_V2);
+}
+
+static bool is_gid(const struct nezha_verbs_device *device, int index, const unsigned char *wanted)
+{
+	union ibv_gid gid;
+
+	return !device->api->query_gid(device->context, device->port.port, index, &gid) && !memcmp(gid.raw, wanted, sizeof gid.raw) &&
+	       (device->port.link != NEZHA_VERBS_ETHERNET || is_roce_v2(device, index));
+}
+
+/* Where the GID is now, else `otherwise`. */
+static int find_gid(const struct nezha_verbs_device *device, const unsigned char *wanted, int entries, int otherwise)
+{
+	for (int i = 0; i < entries && i < (int)GIDS_MAX; i++)
+		if (is_gid(device, i, wanted))
+			return i;
+	return otherwise;
+}
+
 /* The GID to use: the user's, else what sysfs says; RoCE of both versions has the same GIDs, so where sysfs does not tell
- * the types, the library must. */
-static int choose_gid(const struct nezha_verbs_device *device)
+ * the types, the library must.  Later it is the same one, which addresses that come and go may have moved; if it is no more, what
+ * is in its place. */
+static int choose_gid(const struct nezha_verbs_device *device, int entries)
 {
 	const struct nezha_verbs_port *port = &device->port;
-	struct ibv_gid_entry entry;
 
 	if (device->options.gid >= 0)
 		return device->options.gid;
+	if (device->asked)
+		return is_gid(device, port->gid, device->gid.raw) ? port->gid : find_gid(device, device->gid.raw, entries, port->gid);
 	if (port->link != NEZHA_VERBS_ETHERNET || *port->gid_type || !device->api->query_gid_ex)
 		return port->gid;
-	for (uint32_t i = 0; i < GIDS_MAX; i++)
-		if (!device->api->query_gid_ex(device->context, port->port, i, &entry, 0, sizeof entry) &&
-		    entry.gid_type == IBV_GID_TYPE_ROCE_V2 && !memcmp(entry.gid.raw, port->gid_bytes, 16))
-			return (int)i;
-	return port->gid;
+	return find_gid(device, port->gid_bytes, entries, port->gid);
 }
 
-static int ask_port(struct nezha_verbs_device *device)
+int nezha_verbs_ask_port(struct nezha_verbs_device *device)
 {
 	struct ibv_port_attr attr;
-	int gid = choose_gid(device);
+	int gid;
 
 	memset(&attr, 0, sizeof attr);
-	if (device->api->query_port(device->context, device->port.port, &attr) ||
-	    device->api->query_gid(device->context, device->port.port, gid, &device->gid))
-		return NEZHA_ERR_SYSTEM;
+	errno = device->api->query_port(device->context, device->port.port, &attr);
+	if (errno)
+		goto unknown;
+	device->down = attr.state < IBV_PORT_ACTIVE;
+	if (device->down && device->asked) {
+		nezha_verbs_complain(device, "the port is down");
+		return NEZHA_ERR_UNREACHABLE;
+	}
+	gid = choose_gid(device, attr.gid_tbl_len);
+	if (device->api->query_gid(device->context, device->port.port, gid, &device->gid))
+		goto unknown;
 	device->port.gid = gid;
 	device->lid = attr.lid;
 	device->mtu = nezha_verbs_mtu(attr.active_mtu);
 	if (device->options.mtu && device->options.mtu < device->mtu)
 		device->mtu = (uint16_t)device->options.mtu;
+	device->asked = true;
 	return NEZHA_OK;
+
+unknown:
+	nezha_verbs_complain(device, "the port cannot be asked: %m");
+	return NEZHA_ERR_SYSTEM;
 }
 
 static void close_context(struct nezha_verbs_device *device)
@@ -88,7 +141,7 @@ static int open_context(struct nezha_verbs_device *device)
 	device->context = open_named(api, device->port.device);
 	if (device->context)
 		device->pd = api->alloc_pd(device->context);
-	if (!device->pd || ask_port(device) != NEZHA_OK) {
+	if (!device->pd || nezha_verbs_ask_port(device) != NEZHA_OK) {
 		close_context(device);
 		return NEZHA_ERR_SYSTEM;
 	}
@@ -159,6 +212,43 @@ int nezha_verbs_watch(const struct nezha_verbs_device *device)
 	return device->context && !device->dead ? device->context->async_fd : -1;
 }
 
+bool nezha_verbs_usable(const struct nezha_verbs_device *device)
+{
+	return !device->dead && !device->down;
+}
+
+/* Whether paths that were connected before are at an end: their peers know the port by another address.  */
+static bool has_moved(struct nezha_verbs_device *device)
+{
+	union ibv_gid gid = device->gid;
+	int index = device->port.gid;
+	uint16_t lid = device->lid;
+
+	return nezha_verbs_ask_port(device) == NEZHA_OK &&
+	       (lid != device->lid || index != device->port.gid || memcmp(gid.raw, device->gid.raw, sizeof gid.raw) != 0);
+}
+
+/* The worst of what has happened. */
+static enum nezha_verbs_event take_event(struct nezha_verbs_device *device, const struct ibv_async_event *event)
+{
+	bool ours = event->element.port_num == device->port.port;
+
+	switch (event->event_type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		device->dead = true;
+		return NEZHA_VERBS_LOST;
+	case IBV_EVENT_PORT_ERR:
+		device->down = device->down || ours;
+		return ours ? NEZHA_VERBS_LOST : NEZHA_VERBS_NOTHING;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_GID_CHANGE:
+		return !ours ? NEZHA_VERBS_NOTHING : has_moved(device) ? NEZHA_VERBS_LOST : NEZHA_VERBS_BACK;
+	default:
+		return NEZHA_VERBS_NOTHING;
+	}
+}
+
 enum nezha_verbs_event nezha_verbs_event(struct nezha_verbs_device *device)
 {
 	enum nezha_verbs_event what = NEZHA_VERBS_NOTHING;
@@ -166,14 +256,11 @@ enum nezha_verbs_event nezha_verbs_event(struct nezha_verbs_device *device)
 
 	errno = 0;
 	while (device->context && !device->api->get_async_event(device->context, &event)) {
-		bool ours = event.element.port_num == device->port.port;
+		enum nezha_verbs_event this = take_event(device, &event);
 
-		if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-			device->dead = true;
-		else if (event.event_type == IBV_EVENT_PORT_ERR && ours)
-			what = NEZHA_VERBS_LOST;
-		else if (event.event_type == IBV_EVENT_PORT_ACTIVE && ours)
-			what = NEZHA_VERBS_BACK;
+		/* A port that was down and is back has lost its paths all the same. */
+		if (what != NEZHA_VERBS_LOST && this != NEZHA_VERBS_NOTHING)
+			what = this;
 		device->api->ack_async_event(&event);
 		errno = 0;
 	}
@@ -183,14 +270,24 @@ enum nezha_verbs_event nezha_verbs_event(struct nezha_verbs_device *device)
 	return device->dead ? NEZHA_VERBS_LOST : what;
 }
 
-uint64_t nezha_verbs_revive(struct nezha_verbs_device *device, uint64_t now)
+/* Opens a dead device, or asks a port that is down.  Whether it can be used again. */
+static bool look_again(struct nezha_verbs_device *device)
 {
-	if (!device->dead || device->ends)
-		return UINT64_MAX;
-	if (now < device->revive_at)
-		return device->revive_at;
+	if (!device->dead)
+		return nezha_verbs_ask_port(device) == NEZHA_OK;
 	close_context(device);
 	device->dead = open_context(device) != NEZHA_OK;
-	device->revive_at = now + REVIVE_PAUSE;
-	return device->dead ? device->revive_at : now;
+	return nezha_verbs_usable(device);
+}
+
+uint64_t nezha_verbs_revive(struct nezha_verbs_device *device, uint64_t now, bool *back)
+{
+	*back = false;
+	if (nezha_verbs_usable(device) || (device->dead && device->ends))
+		return UINT64_MAX;
+	if (now >= device->revive_at) {
+		device->revive_at = now + REVIVE_PAUSE;
+		*back = look_again(device);
+	}
+	return *back ? now : device->revive_at;
 }

@@ -11,13 +11,16 @@
 
 #define SIGNAL_EVERY 4u         /* messages: each completion costs the HCA and us something */
 
-static int failed(const struct nezha_verbs_end *end, const char *what)
+static int failed(struct nezha_verbs_end *end, const char *what)
 {
-	nezha_info("verbs rail %s:%u: %s", end->device->port.device, end->device->port.port, what);
+	end->why = what;
+	/* Before that it is the handshake that has failed, and who tries it tells. */
+	if (end->proved)
+		nezha_info("verbs rail %s:%u: %s", end->device->port.device, end->device->port.port, what);
 	return NEZHA_ERR_CLOSED;
 }
 
-static int failed_completion(const struct nezha_verbs_end *end, const struct ibv_wc *wc)
+static int failed_completion(struct nezha_verbs_end *end, const struct ibv_wc *wc)
 {
 	/* What is flushed only says that an error came before. */
 	if (wc->status != IBV_WC_WR_FLUSH_ERR)
@@ -111,20 +114,23 @@ int nezha_verbs_end_await(struct nezha_verbs_end *end)
 
 /* ---- taking in ---- */
 
+/* Each queue makes one event for each time that it was armed: when none is armed any more, there is nothing to read. */
 static int read_events(struct nezha_verbs_end *end)
 {
 	const struct nezha_verbs_api *api = end->device->api;
 	struct ibv_cq *cq;
 	void *context;
 
-	while (!api->get_cq_event(end->channel, &cq, &context)) {
+	while (end->send_armed || end->recv_armed) {
+		if (api->get_cq_event(end->channel, &cq, &context))
+			return errno == EAGAIN || errno == EINTR ? NEZHA_OK : failed(end, "the device is gone");
 		if (cq == end->send_cq)
 			end->send_armed = false;
 		else
 			end->recv_armed = false;
 		api->ack_cq_events(cq, 1);
 	}
-	return errno == EAGAIN || errno == EINTR ? NEZHA_OK : failed(end, "the device is gone");
+	return NEZHA_OK;
 }
 
 static int poll_arrivals(struct nezha_verbs_end *end)

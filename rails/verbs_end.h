@@ -29,9 +29,11 @@ struct nezha_verbs_end {
 	struct ibv_mr *mr;
 	char *memory;
 	size_t bytes;
-	uint32_t psn;
-	uint16_t mtu;
+	uint32_t psn, peer_psn;
+	bool proved;                    /* it is a path's, or can be */
+	const char *why;                /* what has gone wrong with it, static text; NULL: nothing, or only flushed completions */
 	struct nezha_verbs_ring out, in;
+	uint32_t held;                  /* sender: bytes in the next buffer of `out` that wait for more to go with them */
 	uint32_t may_send;              /* sender: messages that the peer has room for, since the beginning; modulo 2^32 */
 	uint32_t peer_buffers;
 	uint32_t told;                  /* receiver: in.posted as the peer knows it */
@@ -52,16 +54,26 @@ struct nezha_verbs_device {
 	struct nezha_verbs_memory *memory;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
+	bool asked;                     /* what follows was read */
 	union ibv_gid gid;
 	uint16_t lid, mtu;
+	char why[160];                  /* nezha_verbs_why */
 	uint32_t ends;                  /* that are not destroyed; the service thread's */
 	bool dead;                      /* the HCA has failed or gone; the service thread's */
-	uint64_t revive_at;             /* ns: when to try again to open it */
+	bool down;                      /* the port lets nothing through; the service thread's */
+	uint64_t revive_at;             /* ns: when to try again to open it, or to ask the port */
 	LIST_HEAD(, nezha_verbs_end) retired;   /* under the engine's lock */
 };
 
+/* Sets what nezha_verbs_why tells; printf-like. */
+void nezha_verbs_complain(struct nezha_verbs_device *device, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Bytes. */
 uint16_t nezha_verbs_mtu(enum ibv_mtu mtu);
+
+/* Reads what may have changed since: state, LID, MTU, and where the GID is.  The service thread's.  NEZHA_ERR_UNREACHABLE: the port
+ * is down; NEZHA_ERR_SYSTEM. */
+int nezha_verbs_ask_port(struct nezha_verbs_device *device);
 
 /* A free buffer to send from, NULL: none now; see nezha_verbs_end_await. */
 char *nezha_verbs_end_buffer(struct nezha_verbs_end *end);

@@ -9,12 +9,11 @@
 #include <sys/mman.h>
 
 #include "rails/verbs_end.h"
-#include "rails/wire.h"
+#include "rails/verbs_message.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
-#define BLOCK_SLOTS 32u         /* messages under way, of up to a record and a piece each: 2 MiB */
-#define BLOCK_BYTES (sizeof(struct nezha_wire) + NEZHA_VERBS_PIECE)
+#define BLOCK_SLOTS 32u         /* messages under way: 2 MiB */
 #define BACK_SLOTS 64u          /* backward records */
 #define BACK_BYTES 64u
 #define RNR_TIMER 12u           /* 0.64 ms: how long a peer without a buffer asks us to wait */
@@ -42,7 +41,7 @@ static void set_rings(struct nezha_verbs_end *end)
 	struct nezha_verbs_ring *blocks = end->sender ? &end->out : &end->in;
 	struct nezha_verbs_ring *back = end->sender ? &end->in : &end->out;
 
-	*blocks = (struct nezha_verbs_ring){ .slots = BLOCK_SLOTS, .slot_bytes = BLOCK_BYTES };
+	*blocks = (struct nezha_verbs_ring){ .slots = BLOCK_SLOTS, .slot_bytes = NEZHA_VERBS_MESSAGE };
 	*back = (struct nezha_verbs_ring){ .slots = BACK_SLOTS, .slot_bytes = BACK_BYTES };
 	end->bytes = blocks->slots * (size_t)blocks->slot_bytes + back->slots * (size_t)back->slot_bytes;
 }
@@ -56,13 +55,14 @@ static int allocate(struct nezha_verbs_end *end)
 	bytes = end->bytes;
 	if (!take_memory(device->memory, bytes)) {
 		end->bytes = 0;
-		nezha_info("verbs rail %s:%u: no more memory may be registered (NEZHA_VERBS=memory=%" PRIu64 ")",
-		           device->port.device, device->port.port, device->memory->limit >> 20);
+		nezha_verbs_complain(device, "no more memory may be registered (NEZHA_VERBS=memory=%" PRIu64 ")",
+		                     device->memory->limit >> 20);
 		return NEZHA_ERR_NOMEM;
 	}
 	end->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (end->memory == MAP_FAILED) {
 		end->memory = NULL;
+		nezha_verbs_complain(device, "no memory: %m");
 		return NEZHA_ERR_NOMEM;
 	}
 	/* After a fork the pages must still be the parent's. */
@@ -71,8 +71,8 @@ static int allocate(struct nezha_verbs_end *end)
 	end->in.memory = end->memory + (size_t)end->out.slots * end->out.slot_bytes;
 	end->mr = device->api->reg_mr(device->pd, end->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (!end->mr) {
-		nezha_info("verbs rail %s:%u: %" PRIu64 " bytes cannot be registered: %m (ulimit -l tells how many may be "
-		           "locked)", device->port.device, device->port.port, bytes);
+		nezha_verbs_complain(device, "%" PRIu64 " bytes cannot be registered: %m (ulimit -l tells how many may be locked)",
+		                     bytes);
 		return NEZHA_ERR_NOMEM;
 	}
 	end->written = calloc(end->out.slots, sizeof *end->written);
@@ -135,8 +135,13 @@ int nezha_verbs_end_create(struct nezha_verbs_device *device, bool sender, struc
 	struct nezha_verbs_end *end;
 	int rc;
 
-	if (device->dead)
+	if (device->dead) {
+		nezha_verbs_complain(device, "the device has failed");
 		return NEZHA_ERR_CLOSED;
+	}
+	rc = nezha_verbs_ask_port(device);
+	if (rc != NEZHA_OK)
+		return rc;
 	end = calloc(1, sizeof *end);
 	if (!end)
 		return NEZHA_ERR_NOMEM;
@@ -152,7 +157,7 @@ int nezha_verbs_end_create(struct nezha_verbs_device *device, bool sender, struc
 	if (rc == NEZHA_OK)
 		rc = initialise(end);
 	if (rc != NEZHA_OK) {
-		nezha_info("verbs rail %s:%u: no queue pair can be made: %m", device->port.device, device->port.port);
+		nezha_verbs_complain(device, "no queue pair can be made: %m");
 		goto destroy;
 	}
 	*out = end;
@@ -205,7 +210,7 @@ void nezha_verbs_end_offer(const struct nezha_verbs_end *end, struct nezha_verbs
 	*out = (struct nezha_verbs_offer){
 		.magic = NEZHA_VERBS_MAGIC, .kind = NEZHA_VERBS_OFFER, .link = (uint8_t)device->port.link,
 		.qpn = end->qp->qp_num, .psn = end->psn, .lid = device->lid, .mtu = device->mtu,
-		.buffers = end->in.slots, .piece = NEZHA_VERBS_PIECE,
+		.buffers = end->in.slots, .message = NEZHA_VERBS_MESSAGE,
 	};
 	memcpy(out->gid, device->gid.raw, sizeof out->gid);
 }
@@ -257,15 +262,14 @@ static int to_send(struct nezha_verbs_end *end)
 int nezha_verbs_end_connect(struct nezha_verbs_end *end, const struct nezha_verbs_offer *peer)
 {
 	if (peer->link != (uint8_t)end->device->port.link) {
-		nezha_info("verbs rail %s:%u: the peer's port is of another kind", end->device->port.device,
-		           end->device->port.port);
+		nezha_verbs_complain(end->device, "the peer's port is of another kind");
 		return NEZHA_ERR_PROTOCOL;
 	}
 	end->may_send = end->peer_buffers = peer->buffers;
+	end->peer_psn = peer->psn;
 	errno = 0;
 	if (to_receive(end, peer) || to_send(end)) {
-		nezha_info("verbs rail %s:%u: the queue pair cannot be connected: %m", end->device->port.device,
-		           end->device->port.port);
+		nezha_verbs_complain(end->device, "the queue pair cannot be connected: %m");
 		return NEZHA_ERR_SYSTEM;
 	}
 	return NEZHA_OK;

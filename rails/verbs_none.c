@@ -43,6 +43,30 @@ int nezha_verbs_end_connect(struct nezha_verbs_end *end, const struct nezha_verb
 	return NEZHA_ERR_UNSUPPORTED;
 }
 
+const char *nezha_verbs_why(const struct nezha_verbs_device *device)
+{
+	(void)device;
+	return "";
+}
+
+int nezha_verbs_end_prove(struct nezha_verbs_end *end)
+{
+	(void)end;
+	return NEZHA_ERR_UNSUPPORTED;
+}
+
+int nezha_verbs_end_proved(struct nezha_verbs_end *end)
+{
+	(void)end;
+	return NEZHA_ERR_UNSUPPORTED;
+}
+
+int nezha_verbs_end_take_proof(struct nezha_verbs_end *end)
+{
+	(void)end;
+	return NEZHA_ERR_UNSUPPORTED;
+}
+
 int nezha_verbs_end_events(const struct nezha_verbs_end *end)
 {
 	(void)end;
@@ -71,8 +95,14 @@ enum nezha_verbs_event nezha_verbs_event(struct nezha_verbs_device *device)
 	return NEZHA_VERBS_NOTHING;
 }
 
-uint64_t nezha_verbs_revive(struct nezha_verbs_device *device, uint64_t now)
+bool nezha_verbs_usable(const struct nezha_verbs_device *device)
 {
-	(void)device, (void)now;
+	(void)device;
+	return false;
+}
+
+uint64_t nezha_verbs_revive(struct nezha_verbs_device *device, uint64_t now, bool *back)
+{
+	(void)device, (void)now, (void)back;
 	return UINT64_MAX;
 }

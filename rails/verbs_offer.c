@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "rails/verbs_message.h"
 #include "rails/verbs_port.h"
 #include "tuning/status.h"
 
@@ -20,7 +21,7 @@ int nezha_verbs_offer_check(const struct nezha_verbs_offer *offer, enum nezha_ve
 	/* Queue pairs 0 and 1 are the fabric's own. */
 	if (offer->qpn < 2 || offer->qpn >> 24 || offer->psn >> 24 || !is_mtu(offer->mtu))
 		return NEZHA_ERR_PROTOCOL;
-	if (offer->buffers < 1 || offer->buffers > NEZHA_VERBS_BUFFERS_MAX || offer->piece != NEZHA_VERBS_PIECE)
+	if (offer->buffers < 1 || offer->buffers > NEZHA_VERBS_BUFFERS_MAX || offer->message != NEZHA_VERBS_MESSAGE)
 		return NEZHA_ERR_PROTOCOL;
 	return NEZHA_OK;
 }

@@ -4,7 +4,12 @@
  *
  *   connector (it will send blocks)   -> OFFER   its queue pair, which is ready to take in
  *   acceptor                          -> OFFER   its own, connected, with its buffers posted
- *   connector                         -> GO      connected: both may send
+ *   connector                         -> over the queue pair, the proof: one message as long as any may be
+ *   connector                         -> GO      the proof has been acknowledged
+ *   acceptor                          -> GO      it has come as it was sent: both may send
+ *
+ * That queue pairs could be connected means nothing: neither end has sent a
+ * packet yet, and where TCP gets through RoCE need not (a filter, packets too long for some switch).
  *
  * After that the TCP connection stays open and silent: its end tells that the peer is gone. */
 #ifndef NEZHA_RAILS_VERBS_OFFER_H
@@ -13,7 +18,6 @@
 #include <stdint.h>
 
 #define NEZHA_VERBS_MAGIC 0x5a56u
-#define NEZHA_VERBS_PIECE 65536u        /* bytes of payload that one message carries at most */
 #define NEZHA_VERBS_BUFFERS_MAX 4096u
 
 enum nezha_verbs_offer_kind { NEZHA_VERBS_OFFER = 1, NEZHA_VERBS_GO };
@@ -26,7 +30,7 @@ struct nezha_verbs_offer {
 	uint16_t lid;                   /* 0: none */
 	uint16_t mtu;                   /* bytes: 256, 512, 1024, 2048 or 4096 */
 	uint32_t buffers;               /* messages that it can take in: >= 1 */
-	uint32_t piece;                 /* bytes of payload that fit one of them */
+	uint32_t message;               /* bytes of one of them: NEZHA_VERBS_MESSAGE */
 	uint32_t reserved;              /* 0 */
 	unsigned char gid[16];
 };

@@ -6,7 +6,9 @@ AM_TESTS_ENVIRONMENT = \
 	abs_top_srcdir='$(abs_top_srcdir)'; abs_top_builddir='$(abs_top_builddir)'; \
 	MPICH_RUN='$(MPICH_RUN)'; OPENMPI_RUN='$(OPENMPI_RUN)'; PYTHON3='$(PYTHON3)'; \
 	export abs_top_srcdir abs_top_builddir MPICH_RUN OPENMPI_RUN PYTHON3;
-EXTRA_DIST += tests/count-results
+LOG_DRIVER = $(SHELL) $(top_srcdir)/tests/driver
+TEST_LOG_DRIVER = $(LOG_DRIVER)
+EXTRA_DIST += tests/count-results tests/show-failures tests/slowest tests/driver
 
 # ---- Unit tests (cmocka) ---------------------------------------------------------------------------------
 # One line adds one: the source of tests/unit/test_x is tests/unit/test_x.c, linked with LDADD.
@@ -19,9 +21,14 @@ unit_tests += tests/unit/test_log
 unit_tests += tests/unit/test_model
 unit_tests += tests/unit/test_plan
 unit_tests += tests/unit/test_settings
-unit_tests += tests/unit/test_table
+unit_tests += tests/unit/test_table tests/unit/test_table_override
 # the report:
 unit_tests += tests/unit/test_report
+# the timeline:
+unit_tests += tests/unit/test_trace
+# NEZHA_CHECK=native (pmpi/, but no MPI in it):
+unit_tests += tests/unit/test_compare
+tests_unit_test_compare_SOURCES = tests/unit/test_compare.c pmpi/compare.c
 # what rank 0 tells all (pmpi/, but no MPI in it):
 unit_tests += tests/unit/test_job
 tests_unit_test_job_SOURCES = tests/unit/test_job.c pmpi/job.c
@@ -34,9 +41,15 @@ unit_tests += tests/unit/test_helper
 unit_tests += tests/unit/test_intercept
 tests_unit_test_intercept_LDADD = libnezha_info.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_manual
+nic_host = tests/unit/nic_host.c tests/unit/nic_host.h
 unit_tests += tests/unit/test_nic
+tests_unit_test_nic_SOURCES = tests/unit/test_nic.c $(nic_host)
 tests_unit_test_nic_LDADD = libnezha_info.la $(CMOCKA_LIBS)
+unit_tests += tests/unit/test_nic_rails
+tests_unit_test_nic_rails_SOURCES = tests/unit/test_nic_rails.c $(nic_host)
+tests_unit_test_nic_rails_LDADD = libnezha_info.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_reduce
+unit_tests += tests/unit/test_verbs_message
 unit_tests += tests/unit/test_verbs_port
 
 # nezha-tune:
@@ -46,8 +59,11 @@ tests_unit_test_sweep_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
 tests_unit_test_tune_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
 
 # the engine:
+unit_tests += tests/unit/test_contact
+unit_tests += tests/unit/test_damping
 unit_tests += tests/unit/test_estimator
 unit_tests += tests/unit/test_recorded
+unit_tests += tests/unit/test_crc32c
 unit_tests += tests/unit/test_hello
 unit_tests += tests/unit/test_node
 unit_tests += tests/unit/test_aggd
@@ -61,24 +77,70 @@ endif
 tests_unit_test_xdp_SOURCES = tests/unit/test_xdp.c
 tests_unit_test_xdp_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(BPF_CFLAGS)
 tests_unit_test_xdp_LDADD = libnezha_aggd.la $(CMOCKA_LIBS) $(BPF_LIBS)
+unit_tests += tests/unit/test_fixed
+tests_unit_test_fixed_LDADD = $(LDADD) -lm
 unit_tests += tests/unit/test_ina_window
 unit_tests += tests/unit/test_ina_wire
+unit_tests += tests/unit/test_overdue
+unit_tests += tests/unit/test_pause
 unit_tests += tests/unit/test_policy
 unit_tests += tests/unit/test_probe
 unit_tests += tests/unit/test_share
+unit_tests += tests/unit/test_sieve
+unit_tests += tests/unit/test_strangers
+
+# the engine as a whole, N of them in a process
+world = tests/conformance/world.c tests/conformance/world.h tests/conformance/reference.c tests/conformance/reference.h
+daemons = tests/conformance/daemons.c tests/conformance/daemons.h
+ina_world = tests/conformance/ina_world.c tests/conformance/ina_world.h $(daemons) $(world)
 unit_tests += tests/conformance/test_ina
-tests_conformance_test_ina_SOURCES = tests/conformance/test_ina.c tests/conformance/world.c tests/conformance/world.h
+tests_conformance_test_ina_SOURCES = tests/conformance/test_ina.c $(ina_world)
+unit_tests += tests/conformance/test_ina_lost
+tests_conformance_test_ina_lost_SOURCES = tests/conformance/test_ina_lost.c $(ina_world)
+unit_tests += tests/conformance/test_ina_fixed
+tests_conformance_test_ina_fixed_SOURCES = tests/conformance/test_ina_fixed.c $(ina_world)
+tests_conformance_test_ina_fixed_LDADD = $(LDADD) -lm
 unit_tests += tests/conformance/test_conformance
-tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.c tests/conformance/world.c \
-	tests/conformance/world.h tests/conformance/mock_rail.c tests/conformance/mock_rail.h
+tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.c $(world)
+unit_tests += tests/conformance/test_losses
+tests_conformance_test_losses_SOURCES = tests/conformance/test_losses.c $(world)
+unit_tests += tests/conformance/test_collective
+tests_conformance_test_collective_SOURCES = tests/conformance/test_collective.c $(world) \
+	tests/conformance/mock_rail.c tests/conformance/mock_rail.h
+unit_tests += tests/conformance/test_peers
+tests_conformance_test_peers_SOURCES = tests/conformance/test_peers.c $(world)
+unit_tests += tests/conformance/test_paths
+tests_conformance_test_paths_SOURCES = tests/conformance/test_paths.c $(world)
+unit_tests += tests/conformance/test_regain
+tests_conformance_test_regain_SOURCES = tests/conformance/test_regain.c $(world)
+unit_tests += tests/conformance/test_integrity
+tests_conformance_test_integrity_SOURCES = tests/conformance/test_integrity.c $(world)
 if HAVE_VERBS
+fake_provider = tests/conformance/fake_verbs.c tests/conformance/fake_verbs.h tests/conformance/fake_cq.c \
+	tests/conformance/fake_qp.c tests/conformance/fake_inside.h tests/conformance/fake_port.c \
+	tests/conformance/fake_port.h tests/conformance/fake_region.c tests/conformance/fake_region.h
+fake_verbs_sources = $(fake_provider) tests/conformance/verbs_world.c tests/conformance/verbs_world.h $(world)
 unit_tests += tests/conformance/test_verbs
-tests_conformance_test_verbs_SOURCES = tests/conformance/test_verbs.c tests/conformance/fake_verbs.c \
-	tests/conformance/fake_verbs.h tests/conformance/world.c tests/conformance/world.h
+tests_conformance_test_verbs_SOURCES = tests/conformance/test_verbs.c $(fake_verbs_sources)
+unit_tests += tests/conformance/test_verbs_memory
+tests_conformance_test_verbs_memory_SOURCES = tests/conformance/test_verbs_memory.c $(fake_verbs_sources)
+unit_tests += tests/conformance/test_verbs_paths
+tests_conformance_test_verbs_paths_SOURCES = tests/conformance/test_verbs_paths.c $(fake_verbs_sources)
 endif
 unit_tests += tests/conformance/test_hierarchy
-tests_conformance_test_hierarchy_SOURCES = tests/conformance/test_hierarchy.c tests/conformance/world.c \
-	tests/conformance/world.h
+tests_conformance_test_hierarchy_SOURCES = tests/conformance/test_hierarchy.c $(world)
+
+unit_tests += tests/conformance/test_sharp
+tests_conformance_test_sharp_SOURCES = tests/conformance/test_sharp.c $(world)
+tests_conformance_test_sharp_LDADD = $(LDADD) -lm
+
+# a libsharp_coll without InfiniBand
+tests/conformance/fake/libsharp_coll.so: $(top_srcdir)/tests/conformance/fake_sharp.c $(top_srcdir)/rails/sharp_api.h
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -I$(top_srcdir) -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/conformance/fake_sharp.c
+check_DATA += tests/conformance/fake/libsharp_coll.so
+CLEANFILES += tests/conformance/fake/libsharp_coll.so
+EXTRA_DIST += tests/conformance/fake_sharp.c
 
 # a bad network to preload to nezha-aggd
 tests/conformance/lossy.so: $(top_srcdir)/tests/conformance/lossy.c
@@ -91,7 +153,10 @@ EXTRA_DIST += tests/conformance/lossy.c
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
+else
+TESTS += tests/unit/none.test
 endif
+EXTRA_DIST += tests/unit/none.test
 EXTRA_DIST += tests/unit/parse.h tests/unit/unit.h
 EXTRA_DIST += tests/unit/recorded/high-first-window.samples tests/unit/recorded/late-acknowledgements.samples
 EXTRA_DIST += tests/unit/recorded/slow-first-windows.samples
@@ -99,13 +164,15 @@ EXTRA_DIST += tests/unit/recorded/slow-first-windows.samples
 # The unit tests and the replayed fuzz corpora alone, without building more: what a sanitizer build runs.
 quick_tests = $(fuzz_replays)
 if HAVE_CMOCKA
-# test_ina takes more than five minutes with a sanitizer: by hand
-quick_tests += $(filter-out tests/conformance/test_ina,$(unit_tests))
+# test_ina* take more than five minutes with a sanitizer: by hand
+quick_tests += $(filter-out tests/conformance/test_ina tests/conformance/test_ina_lost tests/conformance/test_ina_fixed tests/conformance/test_sharp,$(unit_tests))
 endif
+build-quick: $(quick_tests)
+# Of what goes through all combinations, a sanitizer sees every third.
 check-quick:
 	rm -f $(TEST_SUITE_LOG) $(quick_tests:=.log) $(quick_tests:=.trs)
-	$(MAKE) $(AM_MAKEFLAGS) $(TEST_SUITE_LOG) TESTS='$(quick_tests)'
-.PHONY: check-quick
+	NEZHA_TEST_EVERY=$${NEZHA_TEST_EVERY-3} $(MAKE) $(AM_MAKEFLAGS) $(TEST_SUITE_LOG) TESTS='$(quick_tests)'
+.PHONY: build-quick check-quick
 
 # ---- Fuzz targets: tests/fuzz/local.mk --------------------------------------------------------------------
 include $(top_srcdir)/tests/fuzz/local.mk
@@ -123,8 +190,8 @@ MPITEST_CFLAGS = -std=gnu17 -g -O2 -pthread $(WARN_CFLAGS) -I$(top_srcdir)
 include $(top_srcdir)/tests/mpi/local.mk
 
 # ---- Tools and manual pages ---------------------------------------------------------------------------------
-tool_tests = tests/tools/aggd.test tests/tools/info_arguments.test tests/tools/info_check.test tests/tools/info_host.test \
-	tests/tools/info_table.test tests/tools/manual.test tests/tools/osu_apply.test \
+tool_tests = tests/tools/aggd.test tests/tools/failures.test tests/tools/info_arguments.test \
+	tests/tools/info_check.test tests/tools/info_host.test tests/tools/info_table.test tests/tools/manual.test tests/tools/osu_apply.test \
 	tests/tools/osu_tree.test tests/tools/results.test
 TESTS += $(tool_tests)
 EXTRA_DIST += $(tool_tests) tests/tools/lib.sh tests/tools/results_sample.json
@@ -135,3 +202,18 @@ include $(top_srcdir)/tests/bench/local.mk
 
 # ---- RDMA devices in a guest ------------------------------------------------------------------------------
 include $(top_srcdir)/tests/guest/local.mk
+
+# ---- All of it, in less time ------------------------------------------------------------------------------
+# The same tests as `make check`.  Those that raise a cluster want the machine for themselves, one at a time; before them the others,
+# -j of them at a time, the guest first, since it takes longest.
+alone_tests = $(mpitest_scripts) tests/lab/lab.test tests/bench/storm.test
+beside_tests = $(guest_boot) $(filter-out $(alone_tests) $(guest_boot),$(TESTS))
+check-lanes:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS=
+	rm -f $(TEST_LOGS) $(TEST_LOGS:.log=.trs)
+	status=0; \
+	$(MAKE) $(AM_MAKEFLAGS) TEST_SUITE_LOG=tests-beside.log TESTS='$(beside_tests)' tests-beside.log || status=1; \
+	$(MAKE) $(AM_MAKEFLAGS) -j1 TEST_SUITE_LOG=tests-alone.log TESTS='$(alone_tests)' tests-alone.log || status=1; \
+	exit $$status
+CLEANFILES += tests-beside.log tests-alone.log
+.PHONY: check-lanes

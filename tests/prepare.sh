@@ -2,7 +2,7 @@
 # What tests/demo, tests/check and .ci/run share (sourced by bash): installing what is missing, building.
 
 nezha_packages=(build-essential autoconf automake libtool pkg-config mpich libmpich-dev openmpi-bin libopenmpi-dev
-	libhwloc-dev libibverbs-dev libjansson-dev libcmocka-dev libsodium-dev iproute2 iputils-ping util-linux procps kmod
+	libhwloc-dev libibverbs-dev libisal-dev libjansson-dev libcmocka-dev libsodium-dev iproute2 iputils-ping util-linux procps kmod
 	gfortran python3 python3-mpi4py clang libclang-rt-14-dev libbpf-dev ethtool man-db groff-base)
 # the guest with RDMA devices (tests/guest)
 nezha_packages+=(qemu-system-x86 busybox-static cpio ibverbs-providers ibverbs-utils perftest)

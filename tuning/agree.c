@@ -54,6 +54,7 @@ static void put_class(crypto_generichash_state *hash, const struct nezha_model_c
 	put(hash, class->calls);
 	put(hash, class->retry_at);
 	put(hash, class->pause);
+	put(hash, class->tries);
 }
 
 uint64_t nezha_model_digest(const struct nezha_model *model)

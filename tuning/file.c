@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,30 @@ int nezha_file_write(int fd, const char *text, size_t len)
 		}
 	}
 	return NEZHA_OK;
+}
+
+bool nezha_file_name(const char *name, int rank, char *path, size_t len)
+{
+	char number[16], host[HOST_NAME_MAX + 1];
+	size_t at = 0;
+
+	snprintf(number, sizeof number, "%d", rank);
+	if (gethostname(host, sizeof host))
+		strcpy(host, "?");
+	host[sizeof host - 1] = '\0';
+	while (*name) {
+		bool special = name[0] == '%' && (name[1] == 'r' || name[1] == 'h');
+		const char *piece = special ? name[1] == 'r' ? number : host : name;
+		size_t n = special ? strlen(piece) : 1;
+
+		if (n >= len - at)
+			return false;
+		memcpy(path + at, piece, n);
+		at += n;
+		name += special ? 2 : 1;
+	}
+	path[at] = '\0';
+	return true;
 }
 
 /* Whether fd is ours alone, and still the file of that name: another process may have renamed it since it was opened.

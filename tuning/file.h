@@ -3,7 +3,11 @@
 #ifndef NEZHA_TUNING_FILE_H
 #define NEZHA_TUNING_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* Puts the rank for every "%r" of `name` and this host's name for every "%h".  Whether it fitted. */
+bool nezha_file_name(const char *name, int rank, char *path, size_t len);
 
 /* At most `most` + 1 bytes (so that too long a file is seen to be) from where fd stands, and a NUL behind them; the
  * caller frees it.  NULL: errno. */

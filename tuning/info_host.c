@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rails/crc32c.h"
 #include "rails/fingerprint.h"
 #include "rails/nic.h"
 #include "rails/verbs.h"
@@ -260,12 +261,14 @@ static void show_built_in(json_t *json)
 			       there ? strrchr(parts[i].file, '/') + 1 : "not installed");
 	}
 	if (!json) {
-		printf("  %-18s %s\n  %-18s %s\n", "kinds of rails", nezha_verbs_built() ? "tcp, verbs, ina" : "tcp, ina",
+		printf("  %-18s %s\n  %-18s by %s\n  %-18s %s\n", "kinds of rails",
+		       nezha_verbs_built() ? "tcp, verbs, ina, sharp" : "tcp, ina, sharp", "CRC32C", nezha_crc32c_by(),
 		       "sanitizers", sanitizers());
 		return;
 	}
-	json_object_set_new(object, "rails", nezha_verbs_built() ? json_pack("[s, s, s]", "tcp", "verbs", "ina") :
-	                                                           json_pack("[s, s]", "tcp", "ina"));
+	json_object_set_new(object, "rails", nezha_verbs_built() ? json_pack("[s, s, s, s]", "tcp", "verbs", "ina", "sharp") :
+	                                                           json_pack("[s, s, s]", "tcp", "ina", "sharp"));
+	json_object_set_new(object, "crc32c", json_string(nezha_crc32c_by()));
 	json_object_set_new(object, "sanitizers", json_string(sanitizers()));
 	json_object_set_new(json, "built_in", object);
 }

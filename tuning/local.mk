@@ -10,6 +10,7 @@ libnezha_core_la_SOURCES += \
 	tuning/locate.c tuning/locate.h \
 	tuning/log.c tuning/log.h \
 	tuning/model.c tuning/model.h tuning/model_price.c tuning/model_price.h \
+	tuning/pause.h \
 	tuning/plan.c tuning/plan.h \
 	tuning/rail_set.c tuning/rail_set.h \
 	tuning/rules.h \
@@ -23,6 +24,7 @@ libnezha_core_la_SOURCES += \
 	tuning/table_override.c \
 	tuning/table_parse.c \
 	tuning/text.h \
+	tuning/trace.c tuning/trace.h tuning/trace_data.h tuning/trace_json.c \
 	tuning/types.h \
 	tuning/verbs_options.c tuning/verbs_options.h
 

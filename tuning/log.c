@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tuning/file.h"
 #include "tuning/text.h"
 
 #define LINE_MAX_BYTES 1024   /* of a line, its '\n' included */
@@ -51,35 +52,13 @@ static void name_host(char *buf, size_t len, int rank)
 		snprintf(buf, len, "%s:%d", host, rank);
 }
 
-/* Puts the rank for every "%r" of `file`.  Returns whether it fitted. */
-static bool expand(const char *file, int rank, char *path, size_t len)
-{
-	char text[16];
-	size_t at = 0;
-
-	snprintf(text, sizeof text, "%d", rank);
-	while (*file) {
-		bool is_rank = file[0] == '%' && file[1] == 'r';
-		const char *piece = is_rank ? text : file;
-		size_t n = is_rank ? strlen(text) : 1;
-
-		if (n >= len - at)
-			return false;
-		memcpy(path + at, piece, n);
-		at += n;
-		file += is_rank ? 2 : 1;
-	}
-	path[at] = '\0';
-	return true;
-}
-
 static int open_file(const char *file, int rank)
 {
 	char path[PATH_MAX];
 	int fd = -1;
 
 	errno = ENAMETOOLONG;
-	if (expand(file, rank, path, sizeof path))
+	if (nezha_file_name(file, rank, path, sizeof path))
 		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (fd < 0)
 		nezha_warn("cannot open the log file %s: %m; the log goes to standard error", file);

@@ -9,7 +9,7 @@
 
 enum nezha_log_level { NEZHA_LOG_ERROR, NEZHA_LOG_WARN, NEZHA_LOG_INFO, NEZHA_LOG_DEBUG };
 
-/* Sets level, file (NULL: stderr; "%r" in the name stands for the rank; appended to) and rank (-1: none).
+/* Sets level, file (NULL: stderr; "%r" in the name stands for the rank, "%h" for the host; appended to) and rank (-1: none).
  * Control characters
  * within a line become blanks or '?'.  If the file cannot be opened, says so and keeps stderr.  Called again,
  * replaces the former; calls must not overlap each other. */

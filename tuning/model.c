@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tuning/model_price.h"
+#include "tuning/pause.h"
 
 #define SAMPLES_FIRST 8         /* calls of a class and way that are all measured; */
 #define SAMPLES_EVERY 16        /* then one of so many */
@@ -13,12 +14,14 @@
 #define MIX_TRIES 4             /* calls that a mix gets to keep what it promises */
 #define LOOKS 2                 /* times of the library that are learnt with a look at the rails (some 100 us), */
 #define LOOK_MOST 30            /* up to this class: the interfaces' counters have 32 bits */
-#define PAUSE_FIRST 16          /* calls of a small class after which a first decision is looked at again, if the other way
-                                 * is not ... */
+#define PAUSE_FIRST 16          /* calls after which a first decision is looked at again, in a small class or where it rests on one
+                                 * call of the library, if the other way is not ... */
 #define COLD_CLASSES 17         /* classes (of less than 128 KiB) in which opening a connection weighs; */
 #define COLD 4                  /* a first call of the library that is so many times slower is believed */
 #define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
                                  * a shaper's burst, and only calls of the rails bring news */
+#define TRY_CALLS 8             /* calls of a small class that a try of the other way takes; the last ones are measured: the first
+                                 * pay for what the chosen way's have left behind (shapers' debts, cold caches) */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
@@ -181,6 +184,18 @@ struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t
 	return choice;
 }
 
+/* A single call of a small class says little: its time varies by a half. */
+static uint32_t try_calls(uint32_t k)
+{
+	return k < COLD_CLASSES ? TRY_CALLS : 1;
+}
+
+/* The rails were chosen, and the library is known by its first call, which the host may have held up. */
+static bool is_one_call(const struct nezha_model_class *class)
+{
+	return class->best == NEZHA_ALG_RING && class->cost[NEZHA_ALG_NATIVE].count == 1;
+}
+
 /* When another way than the chosen one is tried next. */
 static void plan_retry(const struct nezha_model *model, struct nezha_model_class *class, bool again)
 {
@@ -188,10 +203,11 @@ static void plan_retry(const struct nezha_model *model, struct nezha_model_class
 	enum nezha_algorithm other = alternative(model, k);
 	uint64_t least = nezha_price_of(class, class->best);
 	uint64_t most = other == NEZHA_ALG_MIX ? least : nezha_price_part(model, k, other);
-	uint64_t dear = least && most > least ? PAUSE_FACTOR * (most - least) / least : 0;
+	uint64_t dear = least && most > least ? PAUSE_FACTOR * try_calls(k) * (most - least) / least : 0;
 
-	class->pause = again && class->pause < PAUSE_MOST ? 2 * class->pause : again ? PAUSE_MOST : PAUSE_LEAST;
-	if (!again && k < NEZHA_PRICE_MIX_LEAST && most < NEAR * least) {
+	class->tries = 0;
+	class->pause = again ? (uint32_t)nezha_pause_longer(class->pause, PAUSE_LEAST, PAUSE_MOST) : PAUSE_LEAST;
+	if (!again && most < NEAR * least && (k < NEZHA_PRICE_MIX_LEAST || is_one_call(class))) {
 		class->pause = PAUSE_FIRST;
 		dear = 0;
 	}
@@ -226,12 +242,35 @@ static void decide(const struct nezha_model *model, struct nezha_model_class *cl
 
 /* ---- learning ---- */
 
+/* Of a small vector some ways let some ranks go long before others, which the least time would hold in their favour: what counts is
+ * half way between the first rank and the last.  (Where the program's ranks come at different times that adds to all ways alike.) */
+static bool is_uneven(const struct nezha_model_call *call)
+{
+	return nezha_price_class(call->bytes) < NEZHA_PRICE_FAR_LEAST;
+}
+
+/* Folding takes the least of either value. */
+static void tell_uneven(const struct nezha_model_call *call, uint64_t values[2])
+{
+	values[0] = call->choice.alg == NEZHA_ALG_RING ? call->times.rails : call->times.native;
+	values[1] = ~values[0];
+}
+
+static uint64_t half_way(const uint64_t values[2])
+{
+	return values[0] + (~values[1] - values[0]) / 2;
+}
+
 bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_VALUES])
 {
 	memset(note, 0, NEZHA_NOTE_VALUES * sizeof *note);
 	for (uint32_t i = 0; i < model->pending_count; i++) {
 		const struct nezha_model_call *call = &model->pending[i];
 
+		if (is_uneven(call)) {
+			tell_uneven(call, &note[2 * i]);
+			continue;
+		}
 		note[2 * i] = call->times.native;
 		note[2 * i + 1] = call->choice.looks ? call->times.idle : call->times.rails;
 	}
@@ -271,10 +310,12 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 
 	model->pending_count = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t k = nezha_price_class(model->pending[i].bytes);
+		const struct nezha_model_call *call = &model->pending[i];
+		uint32_t k = nezha_price_class(call->bytes);
+		uint64_t native = is_uneven(call) ? half_way(&note[2 * i]) : note[2 * i];
 		bool settled = is_settled(model, k);
 
-		add_call(&model->classes[k], &model->pending[i], note[2 * i], note[2 * i + 1]);
+		add_call(&model->classes[k], call, native, is_uneven(call) ? native : note[2 * i + 1]);
 		if (is_settled(model, k))
 			decide(model, &model->classes[k], !settled);
 	}
@@ -295,6 +336,8 @@ bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const
 	const struct nezha_model_cost *c = &class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg];
 	bool trial = choice->alg == NEZHA_ALG_MIX && !choice->carrier && c->tried < MIX_TRIES;
 
+	if (is_settled(model, k) && is_retry(class) && class->tries + NEZHA_MODEL_SAMPLES < try_calls(k))
+		return false;
 	if (!is_settled(model, k) || is_retry(class) || trial)
 		return model->pending_count < NEZHA_MODEL_PENDING;
 	/* What goes as always must leave room for what is new. */
@@ -310,7 +353,7 @@ void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct n
 	bool measures = nezha_model_measures(model, bytes, choice), was_retry = is_retry(class);
 
 	class->calls++;
-	if (is_settled(model, k) && was_retry)
+	if (is_settled(model, k) && was_retry && ++class->tries >= try_calls(k))
 		plan_retry(model, class, true);
 	/* What should be measured, and finds no room, does not count as tried. */
 	if (measures || !full)

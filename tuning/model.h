@@ -5,13 +5,15 @@
  *
  * All ranks hold the same model after the same call, without any message of its own.  What a rank measures is at first
  * only pending; a call over the rails carries the pending times as a note that is folded on its way (the least of all
- * ranks: the time of the rank that came last, which waited for nobody), and every rank learns from the folded note.
+ * ranks: the time of the rank that came last, which waited for nobody; below 256 KiB half way between the least and the most),
+ * and every rank learns from the folded note.
  * Which times are pending, and when a note is sent, follows from the sequence of calls, which is the same on all ranks.
  *
  * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  Where both at
  * once would be faster yet (they share by water-filling, so that both end together), that is tried.  What is not the
  * fastest is tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the
- * time.  Above a class in which one of the two was found far slower it is not tried alone.
+ * time but for a first try soon after the decision.  Above a class in which one of the two was found far slower it is
+ * not tried alone.
  *
  * Pure, not locked: calls on one communicator do not overlap. */
 #ifndef NEZHA_TUNING_MODEL_H
@@ -39,6 +41,7 @@ struct nezha_model_class {
 	enum nezha_algorithm best;
 	bool apart;                            /* the rails were idle while the library was at work */
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
+	uint32_t tries;                        /* calls of the try that is under way */
 };
 
 /* What a call does. */

@@ -175,6 +175,15 @@ void nezha_report_rail(struct nezha_report *report, size_t index, const struct n
 	pthread_mutex_unlock(&report->lock);
 }
 
+void nezha_report_registered(struct nezha_report *report, const struct nezha_report_registered *registered)
+{
+	if (!report)
+		return;
+	pthread_mutex_lock(&report->lock);
+	report->registered = *registered;
+	pthread_mutex_unlock(&report->lock);
+}
+
 void nezha_report_job(struct nezha_report *report, const struct nezha_report_job *job)
 {
 	if (!report)

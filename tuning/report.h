@@ -33,6 +33,12 @@ struct nezha_report_rail {
 	char device[16], subnet[24];
 	uint64_t bytes, resent;       /* payload sent; of it, again after a failure */
 	uint64_t failures, returns;   /* connections lost and regained */
+	uint64_t wrong;               /* blocks that came with a wrong CRC */
+};
+
+/* Memory that RDMA devices may reach: bytes at the end of the job, at most so far, and what is allowed at most. */
+struct nezha_report_registered {
+	uint64_t now, most, limit;
 };
 
 /* What the report is about; the texts are not copied and live as long as the report. */
@@ -56,8 +62,9 @@ void nezha_report_close(struct nezha_report *report, struct nezha_report_comm *c
 void nezha_report_count(struct nezha_report *report, struct nezha_report_comm *comm,
                         const struct nezha_report_call *call);
 
-/* Sets what is known of rail `index` < NEZHA_REPORT_RAILS, and of the job. */
+/* Sets what is known of rail `index` < NEZHA_REPORT_RAILS, of registered memory (all 0 before), and of the job. */
 void nezha_report_rail(struct nezha_report *report, size_t index, const struct nezha_report_rail *rail);
+void nezha_report_registered(struct nezha_report *report, const struct nezha_report_registered *registered);
 void nezha_report_job(struct nezha_report *report, const struct nezha_report_job *job);
 
 /* Forgets all calls; the communicators stay. */

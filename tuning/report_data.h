@@ -42,6 +42,7 @@ struct nezha_report {
 	struct nezha_report_rows other;                /* of no communicator */
 	uint64_t lost;                                 /* calls without memory for a row */
 	struct nezha_report_rail rails[NEZHA_REPORT_RAILS];  /* device "": none */
+	struct nezha_report_registered registered;
 	struct nezha_report_job job;
 };
 

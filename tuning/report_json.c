@@ -75,24 +75,32 @@ static json_t *rails_json(const struct nezha_report *report)
 
 		if (!*rail->device)
 			continue;
-		json_array_append_new(array, json_pack("{so ss so so so so}", "device", text(rail->device),
+		json_array_append_new(array, json_pack("{so ss so so so so so}", "device", text(rail->device),
 		                                       "subnet", rail->subnet, "bytes", number(rail->bytes),
 		                                       "bytes_resent", number(rail->resent),
 		                                       "failures", number(rail->failures),
-		                                       "returns", number(rail->returns)));
+		                                       "returns", number(rail->returns),
+		                                       "blocks_wrong", number(rail->wrong)));
 	}
 	return array;
+}
+
+static json_t *registered_json(const struct nezha_report_registered *registered)
+{
+	return json_pack("{so so so}", "bytes", number(registered->now), "bytes_most", number(registered->most),
+	                 "bytes_allowed", number(registered->limit));
 }
 
 static json_t *report_json(const struct nezha_report *report)
 {
 	const struct nezha_report_job *job = &report->job;
 
-	return json_pack("{so so so si si so so so so so s{so so} so so}",
+	return json_pack("{so so so si si so so so so so so s{so so} so so}",
 	                 "nezha", text(job->version), "mpi", text(job->mpi), "host", text(job->host),
 	                 "ranks", job->ranks, "nodes", job->nodes,
 	                 "rails_asked", text(job->rails), "table", text(job->table), "tune", text(job->tune),
-	                 "rails", rails_json(report), "communicators", comms_json(report),
+	                 "rails", rails_json(report), "registered", registered_json(&report->registered),
+	                 "communicators", comms_json(report),
 	                 "closed", "count", number(report->closed_count),
 	                 "sizes", rows_json(report, &report->closed),
 	                 "other", rows_json(report, &report->other), "calls_lost", number(report->lost));

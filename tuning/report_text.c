@@ -137,6 +137,23 @@ static void print_rails(const struct nezha_report *report, FILE *out)
 		        rail->subnet, bytes, all ? 100.0 * (double)rail->bytes / (double)all : 0, resent,
 		        rail->failures, rail->returns);
 	}
+	for (size_t i = 0; i < NEZHA_REPORT_RAILS; i++)
+		if (*report->rails[i].device && report->rails[i].wrong)
+			fprintf(out, "  %s: %" PRIu64 " blocks came with a wrong CRC and were sent again\n",
+			        report->rails[i].device, report->rails[i].wrong);
+}
+
+/* Only where RDMA devices were used. */
+static void print_registered(const struct nezha_report_registered *registered, FILE *out)
+{
+	char now[24], most[24], limit[24];
+
+	if (!registered->most)
+		return;
+	print_size(registered->now, now, sizeof(now));
+	print_size(registered->most, most, sizeof(most));
+	print_size(registered->limit, limit, sizeof(limit));
+	fprintf(out, "\nregistered for RDMA: %s at the end, %s at most, %s allowed\n", now, most, limit);
 }
 
 /* Words on lines of at most COLUMNS, all but the first indented; the first begins in column INDENT. */
@@ -184,6 +201,7 @@ void nezha_report_text(struct nezha_report *report, FILE *out)
 	        job->table, *job->tune ? ", before it: " : "", job->tune);
 	print_comms(report, &reasons, out);
 	print_rails(report, out);
+	print_registered(&report->registered, out);
 	print_reasons(reasons, out);
 	fflush(out);
 	pthread_mutex_unlock(&report->lock);

@@ -14,6 +14,8 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 
 /* Bits of what a job checks of itself while it runs. */
 #define NEZHA_CHECK_PLAN 1u
+#define NEZHA_CHECK_CRC 2u
+#define NEZHA_CHECK_NATIVE 4u
 
 /* X(field, NAME, kind, default text, what values are allowed, what it does)
  * kinds: bool (0|1|on|off|yes|no|true|false), text, policy, level, checks (names between commas), seconds (decimal,
@@ -23,7 +25,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	  "0 hands every call to the MPI library") \
 	X(rails,        RAILS,        text,    "auto", \
 	  "auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by commas, " \
-	  "and up to 4 ina:ADDRESS[:PORT]", \
+	  "and up to 4 ina:ADDRESS[:PORT][,fixed] and sharp[:DEVICE[:PORT]]", \
 	  "which networks are rails") \
 	X(verbs,        VERBS,        verbs,   "",     NEZHA_VERBS_ALLOWED, \
 	  "how rails over InfiniBand and RoCE connect, and how much memory they may register") \
@@ -40,13 +42,18 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	  "how long MPI_Init waits for ranks without Nezha, and a new communicator for its connections") \
 	X(reproducible, REPRODUCIBLE, bool,    "0",    "0 or 1", \
 	  "1: decide by the table alone, never by what was measured: runs agree bit for bit") \
-	X(check,        CHECK,        checks,  "",     "plan", \
-	  "what is checked on the way; plan: all ranks compare model and plan before a call, which fails if they differ") \
+	X(check,        CHECK,        checks,  "",     "plan, crc, native, or several of them separated by commas", \
+	  "what is checked on the way; plan: all ranks compare model and plan before a call, which fails if they differ; " \
+	  "crc: blocks bear a CRC32C, and are sent again if they come wrong; native: each result is compared with the MPI " \
+	  "library's, for debugging: slow") \
 	X(report,       REPORT,       text,    "0",    "0, 1, or the name of a file that gets JSON", \
 	  "a report of what was done, at the end") \
+	X(trace,        TRACE,        text,    "", \
+	  "the name of a file; %r in it stands for the rank, %h for the host; without %r only rank 0 writes one", \
+	  "a timeline of calls, blocks and lost rails, as a Chrome trace for ui.perfetto.dev, at the end") \
 	X(log,          LOG,          level,   "warn", "error, warn, info or debug", \
 	  "how much is logged") \
-	X(log_file,     LOG_FILE,     text,    "",     "the name of a file; %r in it stands for the rank", \
+	X(log_file,     LOG_FILE,     text,    "",     "the name of a file; %r in it stands for the rank, %h for the host", \
 	  "where the log goes instead of standard error")
 
 struct nezha_settings {

@@ -93,7 +93,7 @@ static void print_level(FILE *f, const void *value)
 }
 
 /* In the order of the bits NEZHA_CHECK_*. */
-static const char *const check_names[] = { "plan" };
+static const char *const check_names[] = { "plan", "crc", "native" };
 #define CHECKS (sizeof check_names / sizeof *check_names)
 
 static int parse_checks(const char *text, void *out)

@@ -17,6 +17,7 @@ enum nezha_status {
 	NEZHA_ERR_PROTOCOL = -7,   /* bytes from the network that make no sense */
 	NEZHA_ERR_UNSUPPORTED = -8,
 	NEZHA_ERR_DISAGREE = -9,   /* ranks that must hold the same do not */
+	NEZHA_ERR_WRONG = -10,     /* a result is not what it must be */
 };
 
 #endif

@@ -27,6 +27,7 @@ static struct {
 	size_t sizes[SIZES_MAX];
 	int size_count, calls, warm;
 	double seconds; /* go on for this time, even if `calls` were made */
+	const char *end; /* a file: when it is there, the time is over */
 	double pause;   /* seconds between calls */
 	bool both, check, live, in_place, integers;
 } options = { .warm = 3 };
@@ -99,7 +100,8 @@ static struct sample measure(size_t n, bool in_place, double *start, double *end
 /* Whether to go on after `done` calls; with a time limit, rank 0 decides. */
 static bool more(int done, double began)
 {
-	int yes = done < options.calls || now() - began < options.seconds;
+	bool ended = options.end && !access(options.end, F_OK);
+	int yes = done < options.calls || (!ended && now() - began < options.seconds);
 
 	if (options.seconds > 0)
 		MPI_Bcast(&yes, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -179,7 +181,7 @@ static bool parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:w:T:p:bciIl")) != -1)
+	while ((option = getopt(argc, argv, "s:n:w:T:e:p:bciIl")) != -1)
 		switch (option) {
 		case 's':
 			if (!parse_sizes(optarg))
@@ -192,6 +194,7 @@ static bool parse(int argc, char **argv)
 			break;
 		case 'w': options.warm = atoi(optarg); break;
 		case 'T': options.seconds = atof(optarg); break;
+		case 'e': options.end = optarg; break;
 		case 'p': options.pause = atof(optarg); break;
 		case 'b': options.both = true; break;
 		case 'c': options.check = true; break;
@@ -208,9 +211,10 @@ static bool parse(int argc, char **argv)
 static void usage(void)
 {
 	fputs(
-	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS] [-w WARM] [-p PAUSE] [-b] [-c] [-i] [-I] [-l]\n"
+	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS [-e FILE]] [-w WARM] [-p PAUSE] [-b] [-c] [-i]\n"
+	    "                       [-I] [-l]\n"
 	    "  -s  sizes, bytes from 4 to 1024M, with K or M\n"
-	    "  -n  calls of each size (10); -T  goes on for that time, with -n for so many calls at least\n"
+	    "  -n  calls of each size (10); -T  goes on for that time, with -n for so many calls at least, until FILE is there\n"
 	    "  -w  calls before that are not printed (3), for each size; -p  seconds between calls\n"
 	    "  -b  every other call with Nezha switched off; -c  checks all results; -I  integers\n"
 	    "  -i  every other call with MPI_IN_PLACE (those of odd INDEX); -l  each line at once\n",

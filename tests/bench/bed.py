@@ -21,8 +21,8 @@ PROGRAMS = os.environ.get("NEZHA_TEST_PROGRAMS") or os.path.join(BUILD, "tests/b
 
 Call = namedtuple("Call", "bytes how index start end us cpu_us wrong")
 # name for tables; which launcher; whether Nezha is preloaded; whether the peer's best options are given; the only
-# rail it has (None: all); settings of Nezha's, NAME=VALUE; more options of the launcher
-Contender = namedtuple("Contender", "name mpi nezha best rail settings launcher", defaults=(None, (), ()))
+# rail it has (None: all); settings of Nezha's, NAME=VALUE; more options of the launcher; another build's library (None: PRELOAD)
+Contender = namedtuple("Contender", "name mpi nezha best rail settings launcher preload", defaults=(None, (), (), None))
 NEZHA_OPENMPI = Contender("Nezha, Open MPI", "openmpi", True, False)
 NEZHA_MPICH = Contender("Nezha, MPICH", "mpich", True, False)
 OPENMPI_RING = Contender("Open MPI, ring", "openmpi", False, True)
@@ -146,28 +146,37 @@ class Job:
         )
         self.deadline = time.monotonic() + seconds
         self.said, self.calls, self.done = [], [], False
+        self.said_at = []  # when each line of `said` came
+        self.witness = None  # called before a job whose time is up is ended
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
         for line in self.process.stdout:
-            self.lines.put(line)
+            self.lines.put((time.monotonic(), line))
         self.lines.put(None)
 
     def _next_line(self):
         try:
-            line = self.lines.get(timeout=max(0.1, self.deadline - time.monotonic()))
+            entry = self.lines.get(timeout=max(0.1, self.deadline - time.monotonic()))
         except queue.Empty:
+            if self.witness:
+                self.witness()
             self.end()
             raise BenchError("the job's time was up; it said:\n" + "".join(self.said[-10:])) from None
-        if line is None:
+        if entry is None:
             raise BenchError("the job ended early; it said:\n" + "".join(self.said[-10:]))
+        self.arrived, line = entry
         return line
+
+    def _hear(self, line):
+        self.said.append(line)
+        self.said_at.append(self.arrived)
 
     def first_line(self, start):
         """The first line that begins so."""
         while not (line := self._next_line()).startswith(start):
-            self.said.append(line)
+            self._hear(line)
         self.done = True
         return line
 
@@ -182,7 +191,7 @@ class Job:
             if call:
                 self.calls.append(call)
                 return call
-            self.said.append(line)
+            self._hear(line)
         return None
 
     def end(self):
@@ -203,11 +212,11 @@ class Job:
 
 
 class Bed:
-    """A lab: `with Bed(4, [500, 500]) as bed`.  Rates are in Mbit/s, 0 is unshaped."""
+    """A lab: `with Bed(4, [500, 500]) as bed`.  Rates are in Mbit/s, 0 is unshaped.  `which`: a letter, where a process has several."""
 
-    def __init__(self, nodes, mbits):
+    def __init__(self, nodes, mbits, which=""):
         self.nodes, self.mbits = nodes, list(mbits)
-        self.name = f"b{os.getpid()}"
+        self.name = f"b{os.getpid()}{which}"
 
     @staticmethod
     def rate_text(mbits):
@@ -224,7 +233,7 @@ class Bed:
         return done.stdout.strip()
 
     def __enter__(self):
-        self.lab("up", "-n", str(self.nodes), "-r", self.rate_text(self.mbits), "-b", "16384")
+        self.lab("up", "-w", str(os.getpid()), "-n", str(self.nodes), "-r", self.rate_text(self.mbits), "-b", "16384")
         self.rails = self.lab("rails-spec")
         return self
 
@@ -276,7 +285,7 @@ class Bed:
         if contender.nezha:
             rails = self.rails if contender.rail is None else self.rails.split(",")[contender.rail]
             settings = (*contender.settings, *environment)
-            for assignment in (f"LD_PRELOAD={PRELOAD}", f"NEZHA_RAILS={rails}", *settings):
+            for assignment in (f"LD_PRELOAD={contender.preload or PRELOAD}", f"NEZHA_RAILS={rails}", *settings):
                 command += ["-e", assignment]
         return [
             *command,
@@ -286,14 +295,17 @@ class Bed:
             *args,
         ]
 
-    def start(self, contender, sizes, *args, seconds=120, **more):
-        """A running allreduce_bench; control: see _launcher; ppn: ranks on a node."""
-        args = ["-s", ",".join(str(s) for s in sizes), *args]
-        return Job(self._command(contender, "allreduce_bench", args, seconds, **more), seconds + 15)
+    def begin(self, contender, name, *args, seconds=120, **more):
+        """A running program; control: see _launcher; ppn: ranks on a node."""
+        return Job(self._command(contender, name, args, seconds, **more), seconds + 15)
+
+    def start(self, contender, sizes, *args, **more):
+        """A running allreduce_bench."""
+        return self.begin(contender, "allreduce_bench", "-s", ",".join(str(s) for s in sizes), *args, **more)
 
     def answer(self, contender, name, *args, seconds=60):
         """The words with which another program answers, in a line that begins with its name."""
-        job = Job(self._command(contender, name, args, seconds), seconds + 15)
+        job = self.begin(contender, name, *args, seconds=seconds)
         try:
             return job.first_line(name + " ").split()[1:]
         finally:
@@ -317,12 +329,13 @@ def require_preload():
         skip("ip (package iproute2) is missing")
 
 
-def run(name, function, args):
-    """Runs one subcommand of a benchmark, function(args, verdict); the exit status."""
+def run(name, function, args, calm=True):
+    """Runs one subcommand of a benchmark, function(args, verdict), on a calm machine if that may be waited for; the exit status."""
     require_preload()
     only_mpi(args.mpi)
     verdict = Verdict()
-    quiet()
+    if calm:
+        quiet()
     try:
         function(args, verdict)
     except BenchError as error:

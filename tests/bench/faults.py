@@ -3,7 +3,6 @@
 
 Fault number k of a seed is always the same one: its kind, moment and duration, the MPI and the size of the vector.  So
 some hundred of them may be taken in slices (--first, --times), whose rows --keep puts together."""
-import json
 import math
 import os
 import random
@@ -11,6 +10,7 @@ import statistics
 import time
 
 import bed
+from hits import calls_until, groups, hit_call, keep, kept, next_call, quantile, usual_us
 
 AGGD = os.environ.get("NEZHA_TEST_AGGD") or os.path.join(bed.BUILD, "nezha-aggd")
 KINDS = ["killed", "stopped", "restarted", "port cut", "node cut"]
@@ -18,10 +18,8 @@ GROUP = 10  # faults to a job
 NODES = 4
 MBITS = [500, 500]
 NEIGHBOURS = 8  # calls before the hit one
-HUNG = 20  # s for a call
 RETURN = 20  # s until it is used again
 ADDED_MS = 100
-NOTICED = 0.15  # s in which a fault shows
 
 
 class Fault:
@@ -64,26 +62,11 @@ def _packets(lab):
     return int(values[names.index("OutDatagrams")])
 
 
-def _next(job):
-    job.deadline = time.monotonic() + HUNG
-    call = job.next_call()
-    if call is None:
-        raise bed.BenchError("the job ended before the faults were over")
-    return call
-
-
-def _calls_until(job, moment):
-    calls = [_next(job)]
-    while calls[-1].end < moment:
-        calls.append(_next(job))
-    return calls
-
-
-def _used(lab, job, since):
-    """Seconds until it is used, None if it is not; and the calls meanwhile."""
-    sent, calls = _packets(lab), []
+def _used(lab, job, since, sent):
+    """Seconds until it is used, more than `sent` packets so far, None if it is not; and the calls meanwhile."""
+    calls = []
     while time.monotonic() < since + RETURN:
-        calls += _calls_until(job, time.monotonic())
+        calls += calls_until(job, time.monotonic())
         if _packets(lab) > sent:
             return time.monotonic() - since, calls
     return None, calls
@@ -91,18 +74,20 @@ def _used(lab, job, since):
 
 def _once(lab, job, fault):
     """A row: what the fault did."""
-    before, calls = _used(lab, job, time.monotonic())
-    usual = statistics.median(c.us for c in (calls + [_next(job) for _ in range(NEIGHBOURS)])[-NEIGHBOURS:])
+    before, calls = _used(lab, job, time.monotonic(), _packets(lab))
+    usual = usual_us((calls + [next_call(job) for _ in range(NEIGHBOURS)])[-NEIGHBOURS:])
     time.sleep(fault.moment * 2 * usual / 1e6)
     struck = time.monotonic()
     fault.strike(lab)
     done = time.monotonic()
-    calls = _calls_until(job, done + (0 if fault.kind == "restarted" else fault.lasts))
+    calls = calls_until(job, done + (0 if fault.kind == "restarted" else fault.lasts))
+    # It may be tried at once, found to be no faster, and be left out again before a count could be asked for afterwards.
+    sent = _packets(lab)
     fault.undo(lab)
     undone = time.monotonic()
-    calls += _calls_until(job, undone)
-    again, more = _used(lab, job, undone)
-    hit = max((c for c in calls + more if c.end > struck and c.start < done + NOTICED), key=lambda c: c.us)
+    calls += calls_until(job, undone)
+    again, more = _used(lab, job, undone, sent)
+    hit = hit_call(calls + more, struck, done)
     rest = [c.us for c in calls + more if c.start > hit.end]
     return {
         "added": (hit.us - usual) / 1000,
@@ -147,16 +132,6 @@ def _group(lab, settings, faults):
     return rows
 
 
-def _groups(faults):
-    for k in range(0, len(faults)):
-        if k == 0 or faults[k].number % GROUP == 0:
-            yield [f for f in faults if f.number // GROUP == faults[k].number // GROUP]
-
-
-def _quantile(values, part):
-    return sorted(values)[max(0, math.ceil(part * len(values)) - 1)]
-
-
 def _tell(rows, verdict):
     whole = [r for r in rows if not r["hung"]]
     for kind in [*KINDS, "all"]:
@@ -165,7 +140,7 @@ def _tell(rows, verdict):
         if some:
             used = [r["again"] for r in some if r["again"] is not None]
             print(
-                f"{kind:<10} {len(some):4} faults: added ms median {statistics.median(added):.1f}, 99 % {_quantile(added, 0.99):.1f}, "
+                f"{kind:<10} {len(some):4} faults: added ms median {statistics.median(added):.1f}, 99 % {quantile(added, 0.99):.1f}, "
                 f"most {max(added):.1f}; later calls at most {max(r['later'] for r in some):+.1f}; used again {len(used)}, "
                 f"after {statistics.median(used or [math.nan]):.2f} s, at most {max(used, default=math.nan):.2f}"
             )
@@ -189,11 +164,8 @@ def faults(args, verdict):
     with bed.Bed(NODES, MBITS) as lab:
         lab.lab("aggd", "0", "start", AGGD)
         lab.rails += ",ina:10.77.0.254"
-        for some in _groups(plan):
-            rows += _group(lab, args.settings, some)
-    if args.keep:
-        with open(args.keep, "a+", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-            file.seek(0)
-            rows = [json.loads(line) for line in file]
-    _tell(rows, verdict)
+        for some in groups(plan, GROUP):
+            done = _group(lab, args.settings, some)
+            keep(args.keep, done)
+            rows += done
+    _tell(kept(args.keep, rows), verdict)

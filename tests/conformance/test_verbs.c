@@ -6,38 +6,23 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rails/verbs.h"
+#include "rails/verbs_message.h"
 #include "tests/conformance/fake_verbs.h"
-#include "tests/conformance/world.h"
+#include "tests/conformance/verbs_world.h"
 #include "tuning/grid.h"
 #include "tuning/status.h"
 
-static int run_by(enum nezha_policy_kind policy, const char *rails, int ranks, int count,
-                  void (*body)(struct member *, void *), void *argument)
-{
-	int failures;
-
-	nezha_verbs_api_use(&fake_verbs);
-	setenv("NEZHA_TEST_VERBS", rails, 1);
-	failures = world_run(ranks, count, policy, body, argument);
-	unsetenv("NEZHA_TEST_VERBS");
-	/* Whatever happened: nothing is left of it. */
-	assert_int_equal(fake_verbs_objects(), 0);
-	return failures;
-}
+#define SMALL_BLOCKS 1024
 
 static int run(const char *rails, int ranks, int count, void (*body)(struct member *, void *), void *argument)
 {
-	return run_by(NEZHA_POLICY_ECF, rails, ranks, count, body, argument);
-}
-
-static void call(struct member *member, uint64_t count, uint32_t block, bool in_place)
-{
-	world_call(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, count, block, in_place, 0, 0);
+	return verbs_world_run(rails, ranks, count, NEZHA_POLICY_ECF, body, argument);
 }
 
 /* ---- results ---- */
@@ -66,9 +51,9 @@ static void all_counts(struct member *member, void *argument)
 
 	(void)argument;
 	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-		call(member, counts[i], 4096, false);
-		call(member, counts[i], 65536, true);
-		call(member, counts[i], 1 << 18, i % 2);
+		verbs_world_call(member, counts[i], 4096, false);
+		verbs_world_call(member, counts[i], 65536, true);
+		verbs_world_call(member, counts[i], 1 << 18, i % 2);
 	}
 }
 
@@ -85,7 +70,7 @@ static void both_carry(struct member *member, void *argument)
 
 	(void)argument;
 	for (int i = 0; i < 10; i++)
-		call(member, 500000, 32768, false);
+		verbs_world_call(member, 500000, 32768, false);
 	EXPECT(member, nezha_engine_rail_stats(member->engine, stats, NEZHA_RAILS_MAX) == 2);
 	EXPECT(member, !strcmp(stats[0].device, FAKE_DEVICE) && stats[0].bytes_sent > 0);
 	EXPECT(member, !strcmp(stats[1].device, "rail1") && stats[1].bytes_sent > 0);
@@ -97,7 +82,33 @@ static void test_beside_tcp(void **state)
 {
 	(void)state;
 	/* In turn: by what is measured all may go to the faster one. */
-	assert_int_equal(run_by(NEZHA_POLICY_SLICE, "fake,tcp", 3, 2, both_carry, NULL), 0);
+	assert_int_equal(verbs_world_run("fake,tcp", 3, 2, NEZHA_POLICY_SLICE, both_carry, NULL), 0);
+}
+
+static void small_blocks(struct member *member, void *argument)
+{
+	long *messages = argument, before;
+
+	world_barrier(member);
+	before = fake_verbs_messages();
+	world_barrier(member);
+	verbs_world_call(member, SMALL_BLOCKS * NEZHA_BLOCK_MIN / sizeof(double), NEZHA_BLOCK_MIN, false);
+	world_barrier(member);
+	if (member->rank == 0)
+		*messages = fake_verbs_messages() - before;
+}
+
+/* Blocks that wait behind others share messages: each block is sent twice, as partial and as final. */
+static void test_shared_messages(void **state)
+{
+	long messages = 0;
+
+	(void)state;
+	fake_verbs_late(true);
+	assert_int_equal(run("fake", 2, 1, small_blocks, &messages), 0);
+	assert_int_equal(run("fake,tcp", 3, 2, all_counts, NULL), 0);
+	fake_verbs_late(false);
+	assert_true(messages > 0 && messages < 2 * SMALL_BLOCKS * 3 / 4);
 }
 
 /* ---- failures ---- */
@@ -107,42 +118,23 @@ struct trouble {
 	int after, times;
 };
 
-static void count_events(const struct member *member, uint64_t *losses, uint64_t *returns)
+static bool is_in_trouble(struct member *member, void *argument)
 {
-	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
-	size_t count = nezha_engine_rail_stats(member->engine, stats, NEZHA_RAILS_MAX);
+	const struct trouble *trouble = argument;
 
-	*losses = *returns = 0;
-	for (size_t r = 0; r < count; r++) {
-		*losses += stats[r].failures;
-		*returns += stats[r].returns;
-	}
+	return fake_verbs_happened(trouble->fault) < trouble->times || verbs_world_is_down(member, NULL);
 }
 
 /* Calls until the fault has happened as often as it shall, and some more until every lost path is back. */
 static void calls_in_trouble(struct member *member, void *argument)
 {
 	const struct trouble *trouble = argument;
-	uint64_t losses, returns;
-	bool more = true;
 
 	if (member->rank == 0)
 		fake_verbs_fault(trouble->fault, trouble->after, trouble->times);
 	world_barrier(member);
-	for (int i = 0; more && i < 400; i++) {
-		uint64_t sum;
-
-		call(member, 100003 + (uint64_t)i % 7 * 8191, 16384, i % 2);
-		count_events(member, &losses, &returns);
-		/* All decide alike: by a call. */
-		sum = fake_verbs_happened(trouble->fault) < trouble->times || losses != returns;
-		EXPECT(member, nezha_allreduce(member->team, &sum, &sum, 1, NEZHA_UINT64, NEZHA_SUM,
-		                               &(struct nezha_way){ .block = NEZHA_BLOCK_MIN }) == NEZHA_OK);
-		more = sum;
-	}
+	EXPECT(member, verbs_world_calls_until(member, is_in_trouble, argument));
 	world_barrier(member);
-	EXPECT(member, !more);
-	EXPECT(member, losses == returns);
 	if (member->rank == 0)
 		fake_verbs_fault(trouble->fault, 0, 0);
 }
@@ -178,22 +170,62 @@ static void test_peer_makes_no_sense(void **state)
 	survive(FAKE_MISSING, 40, 2);
 }
 
+static void test_shared_messages_fail(void **state)
+{
+	(void)state;
+	fake_verbs_late(true);
+	survive(FAKE_COMPLETION, 40, 3);
+	survive(FAKE_POST, 40, 3);
+	survive(FAKE_EMPTY, 40, 2);
+	survive(FAKE_MISSING, 40, 2);
+	fake_verbs_late(false);
+}
+
+/* With CRCs, a block that comes wrong is sent again. */
+static void wrong_blocks(struct member *member, void *argument)
+{
+	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
+	atomic_int *wrong = argument;
+
+	if (member->rank == 0)
+		fake_verbs_fault(FAKE_BIT, 20, 8);
+	world_barrier(member);
+	for (int i = 0; i < 12; i++)
+		verbs_world_call(member, 100003 + (uint64_t)i * 8191, 16384, i % 2);
+	world_barrier(member);
+	for (size_t r = 0; r < nezha_engine_rail_stats(member->engine, stats, NEZHA_RAILS_MAX); r++)
+		*wrong += (int)stats[r].wrong;
+}
+
+static void test_wrong_blocks(void **state)
+{
+	atomic_int wrong = 0;
+
+	(void)state;
+	world_crc = true;
+	assert_int_equal(run("fake,tcp", 3, 2, wrong_blocks, &wrong), 0);
+	assert_int_equal(run("fake", 2, 1, wrong_blocks, &wrong), 0);
+	world_crc = false;
+	assert_true(wrong >= 6 && wrong <= 16);
+}
+
+/* A record that is wrong ends the connection; the block behind it, in the same message, has not been taken in. */
+static void test_wrong_records(void **state)
+{
+	(void)state;
+	world_crc = true;
+	survive(FAKE_RECORD, 40, 5);
+	world_crc = false;
+}
+
 /* The event comes in the midst of calls; afterwards the paths come back. */
 static void calls_and_an_event(struct member *member, void *argument)
 {
-	uint64_t losses = 0, returns = 0, before = 0, sum = 1;
-
-	for (int i = 0; sum && i < 400; i++) {
-		if (i == 5 && member->rank == 0)
-			fake_verbs_event(*(enum ibv_event_type *)argument);
-		call(member, 300007, 16384, i % 2);
-		count_events(member, &losses, &returns);
-		sum = !losses || losses != returns;
-		EXPECT(member, nezha_allreduce(member->team, &sum, &sum, 1, NEZHA_UINT64, NEZHA_SUM,
-		                               &(struct nezha_way){ .block = NEZHA_BLOCK_MIN }) == NEZHA_OK);
-		before = i;
-	}
-	EXPECT(member, before >= 4 && losses && losses == returns);
+	for (int i = 0; i < 5; i++)
+		verbs_world_call(member, 300007, 16384, i % 2);
+	if (member->rank == 0)
+		fake_verbs_event(*(enum ibv_event_type *)argument);
+	EXPECT(member, verbs_world_calls_until(member, verbs_world_is_down_or_unhurt, NULL));
 }
 
 static void test_events_of_the_device(void **state)
@@ -238,7 +270,7 @@ static void over_tcp_alone(struct member *member, void *argument)
 	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
 
 	(void)argument;
-	call(member, 100003, 16384, false);
+	verbs_world_call(member, 100003, 16384, false);
 	nezha_engine_rail_stats(member->engine, stats, NEZHA_RAILS_MAX);
 	EXPECT(member, stats[0].bytes_sent == 0 && stats[1].bytes_sent > 0);
 	EXPECT(member, member->engine->verbs_memory.now == 0);
@@ -274,7 +306,7 @@ static void test_limit(void **state)
 
 	(void)state;
 	nezha_verbs_api_use(&fake_verbs);
-	nezha_verbs_options_parse("memory=4", &options);
+	nezha_verbs_options_parse("", &options);
 	assert_int_equal(nezha_verbs_open(&port, &options, &memory, &device), NEZHA_OK);
 	assert_int_equal(nezha_verbs_end_create(device, true, &one), NEZHA_OK);
 	assert_int_equal(nezha_verbs_end_create(device, false, &two), NEZHA_ERR_NOMEM);
@@ -321,7 +353,7 @@ static void test_offers(void **state)
 {
 	const struct nezha_verbs_offer good = {
 		.magic = NEZHA_VERBS_MAGIC, .kind = NEZHA_VERBS_OFFER, .link = NEZHA_VERBS_ETHERNET, .qpn = 17, .psn = 0xffffff,
-		.mtu = 1024, .buffers = 32, .piece = NEZHA_VERBS_PIECE,
+		.mtu = 1024, .buffers = 32, .message = NEZHA_VERBS_MESSAGE,
 	};
 	struct nezha_verbs_offer bad;
 
@@ -345,7 +377,7 @@ static void test_offers(void **state)
 	BAD(mtu = 8192);
 	BAD(buffers = 0);
 	BAD(buffers = NEZHA_VERBS_BUFFERS_MAX + 1);
-	BAD(piece = 4096);
+	BAD(message = NEZHA_VERBS_PIECE);
 	BAD(reserved = 1);
 #undef BAD
 }
@@ -356,9 +388,13 @@ int main(void)
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_beside_tcp),
+		cmocka_unit_test(test_shared_messages),
 		cmocka_unit_test(test_completion_errors),
 		cmocka_unit_test(test_posting_fails),
 		cmocka_unit_test(test_peer_makes_no_sense),
+		cmocka_unit_test(test_shared_messages_fail),
+		cmocka_unit_test(test_wrong_blocks),
+		cmocka_unit_test(test_wrong_records),
 		cmocka_unit_test(test_events_of_the_device),
 		cmocka_unit_test(test_no_way_through),
 		cmocka_unit_test(test_no_memory),

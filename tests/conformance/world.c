@@ -1,14 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/conformance/world.h"
 
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 
-#include "rails/reduce.h"
-#include "tuning/grid.h"
+#include "rails/inlink.h"
+#include "rails/link.h"
+#include "rails/service.h"
 #include "tuning/status.h"
+
+bool world_crc;
+atomic_uint world_wrong;
+
+void world_failed(struct member *member, const char *file, int line, const char *condition)
+{
+	member->failures++;
+	fprintf(stderr, "%s:%d: rank %d: %s does not hold\n", file, line, member->rank, condition);
+}
+
+void world_wronged(struct member *member, const char *file, int line, const char *condition)
+{
+	atomic_fetch_add(&world_wrong, 1);
+	world_failed(member, file, line, condition);
+}
 
 static void make_rails(struct nezha_rail_nic *rails, int count, int rank)
 {
@@ -73,13 +96,14 @@ static int open_member(struct member *member)
 {
 	static const unsigned char key[NEZHA_KEY_BYTES] = "the key of a world of tests";
 	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
-	struct nezha_engine_config config = {
-		.process = member->rank, .key = key, .rails = rails,
-		.rail_count = (size_t)member->world->rails, .policy = member->world->policy,
-		.aggregator_count = member->world->aggregator_count,
-	};
+	struct nezha_engine_config config = member->world->like;
 
-	memcpy(config.aggregators, member->world->aggregators, sizeof config.aggregators);
+	config.process = member->rank;
+	config.key = key;
+	config.rails = rails;
+	config.rail_count = (size_t)member->world->rails;
+	config.policy = member->world->policy;
+	config.crc = world_crc;
 	nezha_verbs_options_parse("", &config.verbs);
 	make_rails(rails, member->world->rails, member->rank);
 	if (getenv("NEZHA_TEST_VERBS"))
@@ -95,6 +119,32 @@ void world_barrier(struct member *member)
 	pthread_barrier_wait(&member->world->barrier);
 }
 
+bool world_due(int number)
+{
+	const char *every = getenv("NEZHA_TEST_EVERY");
+	int n = every ? atoi(every) : 1;
+
+	return n < 2 || number % n == 0;
+}
+
+void world_filter(void)
+{
+	if (getenv("NEZHA_TEST_ONLY"))
+		cmocka_set_test_filter(getenv("NEZHA_TEST_ONLY"));
+}
+
+/* What all ranks have, as a job agrees on it. */
+static uint32_t agree_on_rails(struct member *member, uint32_t rails)
+{
+	struct world *world = member->world;
+
+	world->reached[member->rank] = rails;
+	world_barrier(member);
+	for (int k = 0; k < world->ranks; k++)
+		rails &= world->reached[k];
+	return rails;
+}
+
 struct nezha_team *world_team(struct member *member, uint64_t id)
 {
 	struct nezha_team *team;
@@ -104,10 +154,22 @@ struct nezha_team *world_team(struct member *member, uint64_t id)
 	if (nezha_team_create(member->engine, member->world->cards, member->world->ranks, member->rank, id, &team) != NEZHA_OK)
 		return NULL;
 	nezha_team_connect(team, 10, &rails);
+	rails = agree_on_rails(member, rails);
 	EXPECT(member, rails != 0);
-	world_barrier(member);
 	nezha_team_activate(team, rails);
 	return team;
+}
+
+void world_cut(struct member *member, int which)
+{
+	int fd;
+
+	pthread_mutex_lock(&member->engine->lock);
+	fd = which % 2 ? member->team->right->paths[which / 2 % member->world->rails].end.fd
+	               : member->team->left->paths[which / 2 % member->world->rails].end.fd;
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
+	pthread_mutex_unlock(&member->engine->lock);
 }
 
 static void *run_member(void *argument)
@@ -136,15 +198,23 @@ int world_run(int ranks, int rails, enum nezha_policy_kind policy,
 int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregators,
                    uint32_t aggregator_count, void (*body)(struct member *member, void *argument), void *argument)
 {
+	struct nezha_engine_config like = { .aggregator_count = aggregator_count };
+
+	if (aggregator_count)
+		memcpy(like.aggregators, aggregators, aggregator_count * sizeof *aggregators);
+	return world_run_like(ranks, rails, policy, &like, body, argument);
+}
+
+int world_run_like(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_engine_config *like,
+                   void (*body)(struct member *member, void *argument), void *argument)
+{
 	struct world *world = calloc(1, sizeof *world);
 	int failures = 0;
 
 	world->ranks = ranks;
 	world->rails = rails;
 	world->policy = policy;
-	world->aggregator_count = aggregator_count;
-	if (aggregator_count)
-		memcpy(world->aggregators, aggregators, aggregator_count * sizeof *aggregators);
+	world->like = *like;
 	world->body = body;
 	world->argument = argument;
 	pthread_barrier_init(&world->barrier, NULL, (unsigned)ranks);
@@ -161,59 +231,6 @@ int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const st
 	pthread_barrier_destroy(&world->barrier);
 	free(world);
 	return failures;
-}
-
-static unsigned mix(uint64_t i, int rank, unsigned seed)
-{
-	uint64_t h = (i + 1) * 0x9e3779b97f4a7c15ull ^ (uint64_t)(rank + 1) * 0xc2b2ae3d27d4eb4full ^ seed;
-
-	h ^= h >> 29;
-	h *= 0xbf58476d1ce4e5b9ull;
-	return (unsigned)(h >> 32);
-}
-
-void world_fill(void *buffer, enum nezha_type type, uint64_t count, int rank, unsigned seed)
-{
-	size_t size = nezha_type_size(type);
-
-	for (uint64_t i = 0; i < count; i++) {
-		unsigned h = mix(i, rank, seed);
-		char *at = (char *)buffer + i * size;
-
-		if (type == NEZHA_FLOAT32)
-			*(float *)at = (float)((int)(h & 0xffffff) - 0x800000) / (float)(1 << (h >> 28));
-		else if (type == NEZHA_FLOAT64)
-			*(double *)at = (double)((int)(h & 0xffffff) - 0x800000) / (double)(1 << (h >> 28));
-		else
-			memcpy(at, (uint64_t[]){ h | (uint64_t)mix(i, rank, seed + 1) << 32 }, size);
-	}
-}
-
-void world_reference(void *out, enum nezha_type type, enum nezha_op op, uint64_t count, uint32_t block, int ranks,
-                     unsigned seed)
-{
-	size_t size = nezha_type_size(type), bytes = count * size;
-	char *input[WORLD_MOST];
-	struct nezha_grid grid;
-
-	for (int k = 0; k < ranks; k++) {
-		input[k] = malloc(bytes);
-		world_fill(input[k], type, count, k, seed);
-	}
-	if (nezha_grid_make(bytes, block, &grid) != NEZHA_OK)
-		abort();
-	for (uint32_t b = 0; b < grid.blocks; b++) {
-		uint64_t at = nezha_grid_offset(&grid, b);
-		uint32_t length = nezha_grid_length(&grid, b);
-		int start = (int)(b % (uint32_t)ranks) + 1;
-
-		memcpy((char *)out + at, input[start % ranks] + at, length);
-		for (int k = 1; k < ranks; k++)
-			nezha_reduce_kernel(type, op)((char *)out + at, (char *)out + at,
-			                              input[(start + k) % ranks] + at, length / size);
-	}
-	for (int k = 0; k < ranks; k++)
-		free(input[k]);
 }
 
 /* What `rank` puts into the note of a call of `count` elements. */
@@ -239,7 +256,8 @@ void world_call(struct member *member, struct nezha_team *team, enum nezha_type 
 {
 	size_t bytes = count * nezha_type_size(type);
 	unsigned seed = (unsigned)(count * 31 + type * 7 + op);
-	char *send = malloc(bytes), *recv = malloc(bytes), *reference = malloc(bytes);
+	char *send = malloc(bytes), *recv = malloc(bytes);
+	struct reference *reference;
 	uint64_t note[NEZHA_NOTE_VALUES];
 	bool noted = count % 2;
 	int rc;
@@ -253,12 +271,53 @@ void world_call(struct member *member, struct nezha_team *team, enum nezha_type 
 	rc = nezha_allreduce(team, in_place ? recv : send, recv, count, type, op,
 	                     &(struct nezha_way){ .block = block, .rails = rails, .shared = shared,
 	                                          .note = noted ? note : NULL });
-	EXPECT(member, rc == NEZHA_OK);
+	EXPECT_RIGHT(member, rc == NEZHA_OK);
 	if (noted)
 		check_note(member, note, count);
-	world_reference(reference, type, op, count, block, member->world->ranks, seed);
-	EXPECT(member, !memcmp(recv, reference, bytes));
+	reference = reference_take(&(struct reference_of){ type, op, count, block, member->world->ranks, seed });
+	EXPECT_RIGHT(member, !memcmp(recv, reference_data(reference), bytes));
+	reference_release(reference);
 	free(send);
 	free(recv);
-	free(reference);
+}
+
+void world_take_rail_away(struct member *member, int rail)
+{
+	struct nezha_path *path = &member->team->right->paths[rail];
+	bool away = false;
+
+	for (int i = 0; !away && i < 20000; i++) {
+		struct timespec pause = { 0, 1000000 };
+
+		pthread_mutex_lock(&member->engine->lock);
+		/* While the service thread has not let go of the connection, it would set another time for the next one. */
+		if (path->up && !path->connecting) {
+			nezha_link_path_fail(path, "the test says so");
+			path->retry_at = UINT64_MAX;
+			away = true;
+		}
+		pthread_mutex_unlock(&member->engine->lock);
+		nanosleep(&pause, NULL);
+	}
+	EXPECT(member, away);
+}
+
+void world_give_rail_back(struct member *member, int rail)
+{
+	pthread_mutex_lock(&member->engine->lock);
+	member->team->right->paths[rail].retry_at = 0;
+	member->team->right->paths[rail].damping = (struct nezha_damping){ 0 };
+	pthread_mutex_unlock(&member->engine->lock);
+	nezha_service_kick(member->engine->service);
+}
+
+bool world_wait_until(struct member *member, bool holds(const struct member *member))
+{
+	bool now = false;
+
+	pthread_mutex_lock(&member->engine->lock);
+	for (int i = 0; i < 5000 && !(now = holds(member)); i++)
+		nezha_engine_wait(member->engine);
+	pthread_mutex_unlock(&member->engine->lock);
+	return now;
 }

@@ -7,12 +7,13 @@
 #define NEZHA_TESTS_WORLD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 
 #include "rails/engine.h"
 #include "rails/ina_address.h"
 #include "rails/team.h"
-
-#define WORLD_MOST 8
+#include "tests/conformance/reference.h"
 
 struct world;
 
@@ -28,14 +29,17 @@ struct member {
 struct world {
 	int ranks, rails;
 	enum nezha_policy_kind policy;
-	struct nezha_ina_address aggregators[NEZHA_INA_MAX];
-	uint32_t aggregator_count;
+	struct nezha_engine_config like;      /* what is the same on all members */
 	void (*body)(struct member *member, void *argument);
 	void *argument;
 	struct nezha_card cards[WORLD_MOST];
+	uint32_t reached[WORLD_MOST];         /* the rails of the team that is being opened, by rank */
 	pthread_barrier_t barrier;
 	struct member members[WORLD_MOST];
 };
+
+/* Whether the worlds that begin from now on check CRCs (NEZHA_CHECK=crc). */
+extern bool world_crc;
 
 /* Runs body on every rank at once; returns the sum of the members' failures (and counts what could not be set up). */
 int world_run(int ranks, int rails, enum nezha_policy_kind policy,
@@ -45,29 +49,46 @@ int world_run(int ranks, int rails, enum nezha_policy_kind policy,
 int world_run_with(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_ina_address *aggregators,
                    uint32_t aggregator_count, void (*body)(struct member *member, void *argument), void *argument);
 
+/* The same with all that the members' configurations have in common: aggregators, SHARP, reproducible. */
+int world_run_like(int ranks, int rails, enum nezha_policy_kind policy, const struct nezha_engine_config *like,
+                   void (*body)(struct member *member, void *argument), void *argument);
+
 /* One call, checked: bits and, every other one, the note; over `rails` (0: all), the first `shared` blocks over the
  * collective rail, unless that rail says how many. */
 void world_call(struct member *member, struct nezha_team *team, enum nezha_type type, enum nezha_op op, uint64_t count,
                 uint32_t block, bool in_place, uint32_t rails, uint32_t shared);
+
+/* Whether case `number` of all those that a test goes through is to be run: NEZHA_TEST_EVERY=N leaves every N-th one,
+ * for builds with a sanitizer, in which all of them take minutes. */
+bool world_due(int number);
+
+/* For a main(): NEZHA_TEST_ONLY=PATTERN, such as test_c*, leaves the tests of these names. */
+void world_filter(void);
 
 /* Opens one more team of all ranks: collective. */
 struct nezha_team *world_team(struct member *member, uint64_t id);
 
 void world_barrier(struct member *member);
 
+/* Closes a connection of the member's under the engine's feet, while calls go on: of rail which / 2 (modulo their number), to the right
+ * neighbour if `which` is odd, else from the left one. */
+void world_cut(struct member *member, int which);
+
+/* Takes a rail of the member's link to the right away for good, after it has come back from the last time; and gives it back. */
+void world_take_rail_away(struct member *member, int rail);
+void world_give_rail_back(struct member *member, int rail);
+
+/* Drives the engine, not for ever, until what `holds` tells of the member is so. */
+bool world_wait_until(struct member *member, bool holds(const struct member *member));
+
+/* Results that were wrong, in all worlds so far: no circumstance excuses them. */
+extern atomic_uint world_wrong;
+
 /* Checks; says what failed, once a line. */
-#define EXPECT(member, condition) do { \
-	if (!(condition)) { \
-		(member)->failures++; \
-		fprintf(stderr, "%s:%d: rank %d: %s does not hold\n", __FILE__, __LINE__, (member)->rank, #condition); \
-	} \
-} while (0)
-
-/* Element i of rank r's contribution as type, small enough for PROD over 8 ranks to stay exact in most types. */
-void world_fill(void *buffer, enum nezha_type type, uint64_t count, int rank, unsigned seed);
-
-/* The fold that the ring must give: for each block in the order owner+1, owner+2, ..., owner. */
-void world_reference(void *out, enum nezha_type type, enum nezha_op op, uint64_t count, uint32_t block, int ranks,
-                     unsigned seed);
+#define EXPECT(member, condition) ((condition) ? (void)0 : world_failed(member, __FILE__, __LINE__, #condition))
+/* ... of a result. */
+#define EXPECT_RIGHT(member, condition) ((condition) ? (void)0 : world_wronged(member, __FILE__, __LINE__, #condition))
+void world_failed(struct member *member, const char *file, int line, const char *condition);
+void world_wronged(struct member *member, const char *file, int line, const char *condition);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What may come to an aggregator and to a rank that uses one: the input is checked as a packet and as a record, in both
  * directions; then, cut into packets (two bytes of length each), it goes into the slots of a session.  No byte outside
- * the input or the slots may be touched, and what the slots give out must pass the checks of the receiver. */
+ * the input or the slots may be touched, and what the slots give out must pass the checks of the receiver.  And its first bytes are
+ * what an aggregator says is the exponent of the floats that the rest is. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "rails/fixed.h"
 #include "rails/ina_slots.h"
 #include "tests/fuzz/fuzz.h"
 #include "tuning/status.h"
@@ -49,6 +51,38 @@ static void take(struct nezha_ina_slots *slots, const uint8_t *packet, size_t si
 	fuzz_assert(!memcmp(&(struct nezha_ina_missing){ 0 }, &missing, sizeof missing));
 }
 
+/* The greatest exponent, of which ours is one, is one with which the sum of all ranks fits; any other one does no harm. */
+static void check_fixed(enum nezha_type type, const uint8_t *data, size_t size)
+{
+	size_t element = nezha_type_size(type);
+	int64_t packed[NEZHA_FIXED_UNIT / 8], most = type == NEZHA_FLOAT32 ? INT32_MAX : INT64_MAX;
+	uint8_t floats[NEZHA_FIXED_UNIT];
+	int32_t said, own, agreed;
+
+	if (size < sizeof said + element)
+		return;
+	memcpy(&said, data, sizeof said);
+	size = (size - sizeof said) / element * element;
+	size = size < NEZHA_FIXED_UNIT ? size : NEZHA_FIXED_UNIT;
+	data += sizeof said;
+	agreed = nezha_fixed_agreed(type, said);
+	nezha_fixed_pack(type, agreed, RANKS, data, packed, size);
+	nezha_fixed_unpack(type, agreed, RANKS, data, floats, size);
+	own = nezha_fixed_exponent(type, data, size);
+	fuzz_assert(nezha_fixed_agreed(type, own) == own);
+	agreed = nezha_fixed_agreed(type, own > said ? own : said);
+	nezha_fixed_pack(type, agreed, RANKS, data, packed, size);
+	for (size_t i = 0; i < size / element; i++) {
+		int64_t one = 0;
+		int32_t narrow;
+
+		memcpy(&narrow, (const char *)packed + i * element, sizeof narrow);
+		memcpy(&one, (const char *)packed + i * element, element);
+		one = type == NEZHA_FLOAT32 ? narrow : one;
+		fuzz_assert(one <= most / RANKS && one >= -(most / RANKS));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct nezha_ina_budget budget = { .limit = 1 << 20 };
@@ -56,6 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct nezha_ina_header header;
 
 	check_record(data, size);
+	check_fixed(NEZHA_FLOAT32, data, size);
+	check_fixed(NEZHA_FLOAT64, data, size);
 	nezha_ina_check_upward(data, size, &header);
 	nezha_ina_check_downward(data, size, &header);
 	if (nezha_ina_slots_create(&budget, RANKS, NEZHA_INA_WINDOW_MIN, CHUNK, false, &slots) != NEZHA_OK)

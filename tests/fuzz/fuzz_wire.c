@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What a neighbour may send: the input is the byte stream of a data connection, forward into a rank that is in the
- * middle of a call, and the same bytes again as backward records. Nothing may be read or written outside the buffers. */
+ * middle of a call, and the same bytes again as backward records. Nothing may be read or written outside the buffers.
+ * Then all of it once more with NEZHA_CHECK=crc, and CRCs that hold: no mutation would ever find them. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +10,17 @@
 #include <unistd.h>
 
 #include "rails/call.h"
+#include "rails/crc32c.h"
 #include "rails/engine.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
+#include "rails/verbs_message.h"
 #include "tests/fuzz/fuzz.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
 #define COUNT 9000            /* elements of 4 bytes: 9 blocks of 4 KiB, the last one short */
+#define UNDER_WAY 2           /* blocks that were sent and are not acknowledged */
 #define PIECE 60000           /* bytes that surely fit a socket pair's buffer */
 
 struct world {
@@ -26,7 +30,21 @@ struct world {
 	uint64_t note[NEZHA_CALL_VALUES];
 };
 
-static void begin(struct world *world)
+/* Some blocks have gone over the path, as far as it knows. */
+static void send_some(struct nezha_link *link)
+{
+	for (int i = 0; i < UNDER_WAY; i++) {
+		struct nezha_tx *tx = TAILQ_FIRST(&link->queue);
+
+		TAILQ_REMOVE(&link->queue, tx, entry);
+		link->queued -= tx->length;
+		tx->where = NEZHA_TX_SENT;
+		tx->end = 10000;
+		TAILQ_INSERT_TAIL(&link->paths[0].sent, tx, entry);
+	}
+}
+
+static void begin(struct world *world, bool crc)
 {
 	struct nezha_engine *engine = &world->engine;
 	struct nezha_team *team = &world->team;
@@ -36,6 +54,7 @@ static void begin(struct world *world)
 	pthread_mutex_init(&engine->lock, NULL);
 	engine->epoll = epoll_create1(EPOLL_CLOEXEC);
 	engine->card.rail_count = 1;
+	engine->config.crc = crc;
 	team->engine = engine;
 	team->id = 7;
 	team->ranks = 3;
@@ -54,6 +73,7 @@ static void begin(struct world *world)
 	team->call.active = true;
 	LIST_INSERT_HEAD(&engine->busy, team, busy);
 	nezha_call_start(&team->call);
+	send_some(team->right);
 }
 
 static void end(struct world *world)
@@ -61,7 +81,7 @@ static void end(struct world *world)
 	struct nezha_team *team = &world->team;
 
 	team->call.active = false;
-	nezha_link_forget(team->right, team);
+	nezha_link_forget(team->right, team, true);
 	nezha_inlink_forget(team, true);
 	nezha_inlink_destroy(team->left);
 	nezha_link_destroy(team->right);
@@ -103,22 +123,79 @@ static void backward(struct world *world, const uint8_t *data, size_t size)
 	path->written = 100000;
 	for (; size >= sizeof record; data += sizeof record, size -= sizeof record) {
 		memcpy(&record, data, sizeof record);
+		if (world->engine.config.crc)
+			record.crc = 0;
+		nezha_wire_seal(&record, world->engine.config.crc);
 		if (nezha_link_backward(path, &record) != NEZHA_OK)
 			return;
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* Gives the records their CRCs, and the payloads theirs where the record has 0. */
+static void seal(uint8_t *data, size_t size)
+{
+	struct nezha_wire record;
+
+	while (size >= sizeof record) {
+		size_t payload = size - sizeof record;
+
+		memcpy(&record, data, sizeof record);
+		payload = record.length < payload ? record.length : payload;
+		if (!record.payload_crc)
+			record.payload_crc = nezha_crc32c(data + sizeof record, payload);
+		record.crc = 0;
+		nezha_wire_seal(&record, true);
+		memcpy(data, &record, sizeof record);
+		data += sizeof record + payload;
+		size -= sizeof record + payload;
+	}
+}
+
+static void run(const uint8_t *data, size_t size, bool crc)
 {
 	struct world *world = calloc(1, sizeof *world);
+	uint8_t *copy = malloc(size + 1);
 
-	if (!world)
+	if (!world || !copy)
 		abort();
-	nezha_log_open(NEZHA_LOG_ERROR, "/dev/null", -1);
-	begin(world);
-	forward(world, data, size);
-	backward(world, data, size);
+	memcpy(copy, data, size);
+	if (crc)
+		seal(copy, size);
+	begin(world, crc);
+	forward(world, copy, size);
+	backward(world, copy, size);
 	end(world);
 	free(world);
+	free(copy);
+}
+
+/* The input as one message of a verbs path: if it is one, it ends with a payload, or has the first piece of one. */
+static void message(const uint8_t *data, size_t size)
+{
+	struct nezha_wire record;
+
+	if (!nezha_verbs_message_is_whole((const char *)data, (uint32_t)size, 0))
+		return;
+	while (size) {
+		fuzz_assert(size >= sizeof record);
+		memcpy(&record, data, sizeof record);
+		size -= sizeof record;
+		fuzz_assert(record.length <= size || size == NEZHA_VERBS_PIECE);
+		if (record.length > size)
+			return;
+		data += sizeof record + record.length;
+		size -= record.length;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int quiet;
+
+	if (!quiet++)
+		nezha_log_open(NEZHA_LOG_ERROR, "/dev/null", -1);
+	message(data, size);
+	run(data, size, false);
+	run(data, size, true);
 	return 0;
 }

@@ -4,7 +4,8 @@
 #   rxe N      the device rxeN at 10.78.N.1, for all ranks: what they send one another stays in it
 #   wire N     the devices rxeNa at 10.79.N.1 and rxeNb at 10.79.N.2, joined by the network devices wNa and wNb, so that
 #              what befalls these (tc netem, link down) befalls the traffic of the RDMA devices
-#   unwire N   removes them
+#   block N, unblock N
+#              takes RoCE's packets, and only these, off the wire N, and lets them pass again: no link goes down
 #
 # They are all in the guest's first network namespace: rxe of Linux 6.1 knows no other.  Processes in other network
 # namespaces can use them nevertheless.
@@ -50,6 +51,19 @@ wire_up() {
 
 wire_down() {
 	ip link set "w$1a" down
+}
+
+# Where they arrive: of a packet that is dropped where it is sent rxe is told, and sends it again at once, for ever.
+block() {
+	local device
+	for device in "w$1a" "w$1b"; do
+		echo "qdisc add dev $device clsact"
+		echo "filter add dev $device ingress protocol ip u32 match ip protocol 17 0xff match ip dport 4791 0xffff action drop"
+	done | tc -batch -
+}
+
+unblock() {
+	printf 'qdisc del dev %s clsact\n' "w$1a" "w$1b" | tc -batch -
 }
 
 # counter DEVICE NAME: e.g. sent_pkts, rcvd_pkts

@@ -53,7 +53,7 @@ openmpi() {
 	[ "$ppn" = 1 ] || btl+=,vader
 	command=(env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 		OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$here/agent" OMPI_MCA_plm_rsh_no_tree_spawn=1
-		OMPI_MCA_orte_tmpdir_base="$LAB_STATE/tmp" OMPI_MCA_oob_tcp_if_include=10.77.200.0/24
+		OMPI_MCA_orte_tmpdir_base="$LAB_STATE/tmp/run.$$" OMPI_MCA_oob_tcp_if_include=10.77.200.0/24
 		OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_oversubscribe=1
 		OMPI_MCA_mpi_yield_when_idle=1
 		OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_pml=ob1 OMPI_MCA_btl=$btl

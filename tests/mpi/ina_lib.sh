@@ -8,7 +8,7 @@
 #   ina_bytes [DEVICE]            what rank 0 has sent to the aggregator, by the last report
 #   used, unused WHAT [DEVICE]    whether that is anything
 #   right_calls WHAT                all calls of the last job, of the bench, were right
-#   under_way                     waits for the job's first call
+#   lose_and_return LOSE RETURN   in the midst of calls (of NEZHA_LOG=info) does what loses an aggregator, then what gives it back
 
 need_aggd() {
 	aggd=${NEZHA_TEST_AGGD:-$build/nezha-aggd}
@@ -50,9 +50,14 @@ unused() {
 	if [ "${n:-1}" = 0 ]; then good "$1: ${2:-it} was not used"; else failure "$1: ${n:-?} bytes went to ${2:-it}"; fi
 }
 
-under_way() {
-	local limit=$((SECONDS + 20))
-	until grep -q '^call' "$out" || [ $SECONDS -ge $limit ]; do
-		sleep 0.1
-	done
+lose_and_return() {
+	local again
+	first_calls
+	$1
+	said "$by_first the session with aggregator .* is lost"
+	more_calls 5
+	again=$(($(lines_of "$by_first aggregator .* has all .* ranks") + 1))
+	$2
+	said "$by_first aggregator .* has all .* ranks" $again
+	more_calls 5
 }

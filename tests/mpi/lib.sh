@@ -23,7 +23,12 @@
 # time limit), and `control` (1: MPI's own traffic on the control network, so that cut rails hit Nezha alone;
 # rail: on rail 0),
 # `placement` (options of the launcher that place ranks),
-# `meanwhile` (a command to run while the job does).
+# `meanwhile` (a command to run while the job does).  Such a command waits for what it has caused, and not for so long:
+#   first_calls, more_calls NUMBER    until allreduce_bench -l has made some calls, some more
+#   said PATTERN [MORE]               until the job (of NEZHA_LOG=info) has a line of that, or MORE lines of it, counted by lines_of
+#   await_loss RAIL, await_return RAIL    until rank 0 has told that this rail's path is lost, is back, and some calls were made since
+# `patience` is the limit for each, in seconds;
+# and when it has come to its end, so do the calls of allreduce_bench "${until_over[@]}".
 # The last job's output is $out, its report $report, its status $status.
 set -u
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -33,7 +38,7 @@ lab=$src/tests/lab/lab
 preload=${NEZHA_TEST_PRELOAD:-$build/.libs/libnezha_pmpi.so}
 programs=${NEZHA_TEST_PROGRAMS:-$build/tests/mpi}
 python=${PYTHON3:-python3}
-seconds=60
+seconds=60 patience=30
 before="" after="" control="" status=0
 failed=0 checked=0
 
@@ -75,6 +80,7 @@ make_work() {
 	[ -e "$preload" ] || skip "the preload is not built ($preload)"
 	[ -n "$(mpis)" ] || skip "no MPI test program is built in $programs"
 	[ -n "${work-}" ] || work=$(mktemp -d) || exit 1
+	until_over=(-T 50 -e "$work/over")
 	trap clear_up EXIT
 	trap 'exit 1' INT TERM HUP
 }
@@ -93,6 +99,21 @@ need_lab() {
 	rails=$("$lab" rails-spec -d "$labname")
 }
 
+# below PID: the processes that it has started, and theirs
+below() {
+	local child
+	for child in $(ps -o pid= --ppid "$1"); do
+		echo "$child"
+		below "$child"
+	done
+}
+
+# threads_of PID: how many threads of a job that does not end wait where
+threads_of() {
+	echo "it has not ended:"
+	ps -L -o comm=,stat=,wchan:24= -p "$(below "$1" | paste -sd,)" | sort | uniq -c
+}
+
 # wait_for_end PID: ends a job whose verdict is out but which stays in MPI_Finalize.  MPICH 4.0.2 does that by
 # itself, without Nezha too, when ranks outnumber cores; under Open MPI it counts as a failure (status 124).
 wait_for_end() {
@@ -102,6 +123,7 @@ wait_for_end() {
 			said=$((SECONDS + 10))
 		fi
 		if [ "$SECONDS" -ge "${said:-$limit}" ]; then
+			threads_of "$pid" >>"$out"
 			kill "$pid" 2>/dev/null
 			wait "$pid" 2>/dev/null
 			[ -n "$said" ] && [ "$mpi" = mpich ] || return 124
@@ -140,10 +162,11 @@ job() {
 	[ -z "${placement-}" ] || [ "${launch[-1]}" = -- ] || launch+=(--)
 	out=$work/out
 	: >"$out"
+	rm -f "$work/over"
 	"$lab" run -d "$labname" -i -t "$seconds" "${options[@]}" "$mpi" "${launch[@]}" \
 		"${program[@]}" "$@" >"$out" 2>&1 &
 	local pid=$!
-	[ -z "${meanwhile-}" ] || $meanwhile
+	[ -z "${meanwhile-}" ] || { $meanwhile; touch "$work/over"; }
 	wait_for_end $pid
 	status=$?
 }
@@ -172,7 +195,7 @@ passed() {
 	fi
 }
 
-# count_calls rails|native [REASON]|used|part RAIL|failures|returns: a number from the last report
+# count_calls rails|native [REASON]|used|part RAIL|failures|returns|wrong: a number from the last report
 count_calls() {
 	"$python" "$here/report.py" "$report" "$@"
 }
@@ -229,12 +252,47 @@ told() {
 	fi
 }
 
-# What is to happen while allreduce_bench -l runs begins with this: some calls are over.
-first_calls() {
-	local limit=$((SECONDS + 30))
-	until [ "$(grep -c '^call' "$out")" -ge 5 ] || [ $SECONDS -ge $limit ]; do
-		sleep 0.1
+lines_of() {
+	grep -c -e "$1" "$out"
+}
+
+said() {
+	local limit=$((SECONDS + patience))
+	until [ "$(lines_of "$1")" -ge "${2:-1}" ] || [ $SECONDS -ge $limit ] || ! kill -0 "$pid" 2>/dev/null; do
+		sleep 0.05
 	done
+}
+
+first_calls() {
+	said '^call' 5
+}
+
+more_calls() {
+	said '^call' $(($(lines_of '^call') + $1))
+}
+
+by_first='nezha\[[^]]*:0\] info:'     # who writes the report
+
+await_loss() {
+	said "$by_first rail $1 to rank .* is lost at"
+	more_calls 5
+}
+
+await_return() {
+	said "$by_first rail $1 to rank .* is back at"
+	more_calls 5
+}
+
+# A rail, or a node's link to it at the switch, is cut and given back, in the midst of calls: those over the other rails, and those over
+# it again.
+cut_and_return() { # RAIL [NODE]
+	local order=(rail -d "$labname" "$1") down=down up=up
+	[ -z "${2-}" ] || order=(link -d "$labname" "$2" "$1") down=switch-down up=switch-up
+	first_calls
+	"$lab" "${order[@]}" $down
+	await_loss "e$1"
+	"$lab" "${order[@]}" $up
+	await_return "e$1"
 }
 
 right_calls() {

@@ -1,20 +1,48 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
-mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/late tests/mpi/many tests/mpi/plain tests/mpi/progress \
+mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/death tests/mpi/freed tests/mpi/lack tests/mpi/late tests/mpi/life tests/mpi/many tests/mpi/plain tests/mpi/progress tests/mpi/remap \
 	tests/mpi/threads
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
 mpitest_osu = tests/mpi/osu_hooks
 mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
-mpitest_names = $(mpitest_single) $(mpitest_values) $(mpitest_osu)
-mpitest_scripts = tests/mpi/aggregators.test tests/mpi/agree.test tests/mpi/comms.test tests/mpi/counters.test tests/mpi/failover.test \
-	tests/mpi/huge.test tests/mpi/ina.test tests/mpi/ina-xdp.test tests/mpi/inajobs.test tests/mpi/interpose.test tests/mpi/late.test tests/mpi/learn.test \
-	tests/mpi/learned.test tests/mpi/native.test tests/mpi/node.test \
-	tests/mpi/osu.test tests/mpi/osu_real.test tests/mpi/partial.test tests/mpi/progress.test \
-	tests/mpi/results.test tests/mpi/settings.test tests/mpi/share.test tests/mpi/threads.test tests/mpi/tune.test
+mpitest_math = tests/mpi/fixed
+mpitest_names = $(mpitest_single) $(mpitest_math) $(mpitest_values) $(mpitest_osu)
+mpitest_scripts = \
+	tests/mpi/aggregators.test \
+	tests/mpi/agree.test \
+	tests/mpi/comms.test \
+	tests/mpi/counters.test \
+	tests/mpi/death.test \
+	tests/mpi/failover.test \
+	tests/mpi/huge.test \
+	tests/mpi/ina-xdp.test \
+	tests/mpi/ina.test \
+	tests/mpi/inajobs.test \
+	tests/mpi/integrity.test \
+	tests/mpi/interpose.test \
+	tests/mpi/lack.test \
+	tests/mpi/late.test \
+	tests/mpi/learn.test \
+	tests/mpi/learned.test \
+	tests/mpi/life.test \
+	tests/mpi/native.test \
+	tests/mpi/node.test \
+	tests/mpi/osu.test \
+	tests/mpi/osu_real.test \
+	tests/mpi/partial.test \
+	tests/mpi/progress.test \
+	tests/mpi/results.test \
+	tests/mpi/settings.test \
+	tests/mpi/share.test \
+	tests/mpi/sharp.test \
+	tests/mpi/strangers.test \
+	tests/mpi/threads.test \
+	tests/mpi/trace.test \
+	tests/mpi/tune.test
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
-	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py tests/mpi/strangers.py \
-	tests/mpi/corrupt.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
+	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py tests/mpi/strangers.py tests/mpi/crowd.py tests/mpi/trace.py \
+	tests/mpi/corrupt.c tests/mpi/flip.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
 mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
@@ -33,6 +61,11 @@ tests/mpi/results.mpich tests/mpi/native.mpich tests/mpi/huge.mpich:
 tests/mpi/results.openmpi tests/mpi/native.openmpi tests/mpi/huge.openmpi:
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(OPENMPI_CC) $(MPITEST_CFLAGS) \
 		-o $@ $(top_srcdir)/$(@:.openmpi=.c) $(top_srcdir)/tests/mpi/values.c -lm
+
+tests/mpi/fixed.mpich: tests/mpi/fixed.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(MPICH_CC) $(MPITEST_CFLAGS) -o $@ $(top_srcdir)/tests/mpi/fixed.c -lm
+tests/mpi/fixed.openmpi: tests/mpi/fixed.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(OPENMPI_CC) $(MPITEST_CFLAGS) -o $@ $(top_srcdir)/tests/mpi/fixed.c -lm
 
 # what osu-patches/apply puts into an OSU tree, which finds nezha.h beside it
 mpitest_osu_headers = $(top_srcdir)/osu-patches/osu_nezha.h $(top_srcdir)/pmpi/nezha.h
@@ -73,8 +106,11 @@ tests/mpi/corrupt.so: $(top_srcdir)/tests/mpi/corrupt.c $(top_srcdir)/tuning/mod
 tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/noshare.c -ldl
-check_DATA += tests/mpi/corrupt.so tests/mpi/noshare.so tests/mpi/nothread.so
-CLEANFILES += tests/mpi/corrupt.so tests/mpi/noshare.so tests/mpi/nothread.so
+tests/mpi/flip.so: $(top_srcdir)/tests/mpi/flip.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/mpi/flip.c
+check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/noshare.so tests/mpi/nothread.so
+CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/noshare.so tests/mpi/nothread.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

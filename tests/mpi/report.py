@@ -7,6 +7,8 @@
     used             rails that carried bytes
     part N           per cent of all bytes that the N-th rail carried, from 0
     failures         paths lost;  returns: paths regained
+    registered       bytes registered with RDMA devices at the end, and at most
+    wrong            blocks that came with a wrong CRC
 """
 import json
 import sys
@@ -33,7 +35,11 @@ def count(report, what, why=None):
         return round(100 * report["rails"][int(why)]["bytes"] / max(total, 1))
     if what in ("failures", "returns"):
         return sum(rail[what] for rail in report["rails"])
-    sys.exit(f"report.py: {what!r} is none of rails, mix, native, used, part, failures, returns")
+    if what == "registered":
+        return f'{report["registered"]["bytes"]} {report["registered"]["bytes_most"]}'
+    if what == "wrong":
+        return sum(rail["blocks_wrong"] for rail in report["rails"])
+    sys.exit(f"report.py: {what!r} is none of rails, mix, native, used, part, failures, returns, registered, wrong")
 
 
 if len(sys.argv) < 3:

@@ -22,7 +22,8 @@ struct type {
 struct job {
 	uint64_t seed;
 	size_t block; /* bytes: counts around its multiples are tried */
-	size_t limit; /* bytes of the largest vector */
+	size_t limit; /* bytes of the largest vector of a sweep */
+	size_t large; /* ... of all; 0: no large ones */
 	long every;   /* one of so many cases is run */
 	long turn;    /* cases counted so far */
 	long calls;
@@ -169,7 +170,7 @@ static void sweep_large(struct job *job, MPI_Comm comm)
 	static const size_t sizes[] = { (4 << 20) + 8, (16 << 20) - 8, 64 << 20 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		if (sizes[i] > job->limit)
+		if (sizes[i] > job->large)
 			continue;
 		watched = "large vectors";
 		job->turn = (long)i * 100; /* whatever the sweeps before ran, the same values */
@@ -233,38 +234,39 @@ static void print_digests(const struct job *job)
 static void usage(void)
 {
 	fprintf(stderr,
-	        "usage: results [-s SEED] [-e EVERY] [-b BLOCK_BYTES] [-m MAX_BYTES] [-t SECONDS] [-l]\n"
-	        "  -e N  runs one case of N (which ones: SEED modulo N)\n"
-	        "  -l    only large vectors, up to MAX_BYTES, on MPI_COMM_WORLD\n");
+	        "usage: results [-s SEED] [-e EVERY] [-b BLOCK_BYTES] [-m MAX_BYTES] [-t SECONDS] [-l BYTES]\n"
+	        "  -e N      runs one case of N (which ones: SEED modulo N); 0: none\n"
+	        "  -l BYTES  large vectors on MPI_COMM_WORLD, too, up to so many bytes\n");
 	exit(2);
 }
 
 int main(int argc, char **argv)
 {
 	struct job job = { .seed = 1, .block = 4096, .limit = 2 << 20, .every = 1 };
-	bool large = false;
 	long seconds = 300;
+	size_t room;
 	int option;
 
 	begin(&argc, &argv, MPI_THREAD_SINGLE);
-	while ((option = getopt(argc, argv, "s:e:b:m:t:l")) != -1)
+	while ((option = getopt(argc, argv, "s:e:b:m:t:l:")) != -1)
 		switch (option) {
 		case 's': job.seed = (uint64_t)number(optarg, "-s", 0, 1L << 30); break;
-		case 'e': job.every = number(optarg, "-e", 1, 100000); break;
+		case 'e': job.every = number(optarg, "-e", 0, 100000); break;
 		case 'b': job.block = (size_t)number(optarg, "-b", 4096, 4 << 20); break;
 		case 'm': job.limit = (size_t)number(optarg, "-m", 0, 1 << 30); break;
 		case 't': seconds = number(optarg, "-t", 1, 100000); break;
-		case 'l': large = true; break;
+		case 'l': job.large = (size_t)number(optarg, "-l", 0, 1 << 30); break;
 		default: usage();
 		}
-	job.in = grab(job.limit + GUARD);
-	job.out = grab(job.limit + GUARD);
-	job.expected = grab(job.limit + GUARD);
+	room = (job.large > job.limit ? job.large : job.limit) + GUARD;
+	job.in = grab(room);
+	job.out = grab(room);
+	job.expected = grab(room);
 	watch((unsigned)seconds, "start");
-	if (large)
-		sweep_large(&job, MPI_COMM_WORLD);
-	else
+	if (job.every)
 		sweep_comms(&job);
+	if (job.large)
+		sweep_large(&job, MPI_COMM_WORLD);
 	watched = "the digests";
 	print_digests(&job);
 	free(job.in);

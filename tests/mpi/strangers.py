@@ -7,7 +7,7 @@ import struct
 import sys
 import time
 
-MAGIC, RECORD_MAGIC, VERSION = 0x414E, 0x43414E5A, 1
+MAGIC, RECORD_MAGIC, VERSION = 0x414E, 0x43414E5A, 2
 DATA, JOIN = 1, 2
 
 

@@ -77,6 +77,7 @@ static void test_records(void **state)
 		{ NEZHA_WIRE_PROBE, 0, NEZHA_CHANNEL_FORWARD }, { NEZHA_WIRE_SYNC, 0, NEZHA_CHANNEL_FORWARD },
 		{ NEZHA_WIRE_GRANT, 0, NEZHA_CHANNEL_BACKWARD }, { NEZHA_WIRE_DONE, 0, NEZHA_CHANNEL_BACKWARD },
 		{ NEZHA_WIRE_WANT, 0, NEZHA_CHANNEL_BACKWARD }, { NEZHA_WIRE_ACK, 0, NEZHA_CHANNEL_BACKWARD },
+		{ NEZHA_WIRE_LOST, 0, NEZHA_CHANNEL_BACKWARD },
 		{ NEZHA_WIRE_QUERY, 0, NEZHA_CHANNEL_QUERY }, { NEZHA_WIRE_STATE, 0, NEZHA_CHANNEL_STATE },
 	};
 
@@ -86,20 +87,64 @@ static void test_records(void **state)
 
 		record.length = good[i].length;
 		for (int channel = NEZHA_CHANNEL_FORWARD; channel <= NEZHA_CHANNEL_STATE; channel++)
-			assert_int_equal(nezha_wire_check(&record, channel),
+			assert_int_equal(nezha_wire_check(&record, channel, false),
 			                 channel == good[i].channel ? NEZHA_OK : NEZHA_ERR_PROTOCOL);
 		bent = record;
 		bent.length = NEZHA_BLOCK_MAX + 1;
-		assert_int_equal(nezha_wire_check(&bent, good[i].channel), NEZHA_ERR_PROTOCOL);
+		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_ERR_PROTOCOL);
 		bent = record;
 		bent.magic++;
-		assert_int_equal(nezha_wire_check(&bent, good[i].channel), NEZHA_ERR_PROTOCOL);
+		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_ERR_PROTOCOL);
 		bent = record;
 		bent.reserved = 1;
-		assert_int_equal(nezha_wire_check(&bent, good[i].channel), NEZHA_ERR_PROTOCOL);
+		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_ERR_PROTOCOL);
 		bent = record;
 		bent.kind = 0;
-		assert_int_equal(nezha_wire_check(&bent, good[i].channel), NEZHA_ERR_PROTOCOL);
+		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_ERR_PROTOCOL);
+	}
+}
+
+static void test_a_rail_is_back_is_said_both_ways(void **state)
+{
+	struct nezha_wire record = nezha_wire_make(NEZHA_WIRE_BACK, 0, 0);
+
+	(void)state;
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_QUERY, false), NEZHA_OK);
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_STATE, false), NEZHA_OK);
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_FORWARD, false), NEZHA_ERR_PROTOCOL);
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_BACKWARD, false), NEZHA_ERR_PROTOCOL);
+	record.length = 1;
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_QUERY, false), NEZHA_ERR_PROTOCOL);
+}
+
+/* With CRCs no single bit may be changed; without them there are none. */
+static void test_sealed_records(void **state)
+{
+	struct nezha_wire record = nezha_wire_make(NEZHA_WIRE_FINAL, 1, 2), again;
+
+	(void)state;
+	record.length = 4096;
+	record.payload_crc = 0x12345678;
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_FORWARD, false), NEZHA_ERR_PROTOCOL);
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_FORWARD, true), NEZHA_ERR_PROTOCOL);
+	nezha_wire_seal(&record, true);
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_FORWARD, true), NEZHA_OK);
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_FORWARD, false), NEZHA_ERR_PROTOCOL);
+	for (size_t bit = 0; bit < 8 * sizeof record; bit++) {
+		struct nezha_wire bent = record;
+
+		((unsigned char *)&bent)[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		assert_int_equal(nezha_wire_check(&bent, NEZHA_CHANNEL_FORWARD, true), NEZHA_ERR_PROTOCOL);
+	}
+	again = nezha_wire_make(NEZHA_WIRE_AGAIN, 1, 2);
+	for (uint32_t kind = 0; kind < 5; kind++) {
+		bool good = kind == NEZHA_WIRE_PARTIAL || kind == NEZHA_WIRE_FINAL;
+
+		again.origin = kind;
+		again.crc = 0;
+		assert_int_equal(nezha_wire_check(&again, NEZHA_CHANNEL_BACKWARD, false), NEZHA_ERR_PROTOCOL);
+		nezha_wire_seal(&again, true);
+		assert_int_equal(nezha_wire_check(&again, NEZHA_CHANNEL_BACKWARD, true), good ? NEZHA_OK : NEZHA_ERR_PROTOCOL);
 	}
 }
 
@@ -108,7 +153,7 @@ static void test_empty_block(void **state)
 	struct nezha_wire record = nezha_wire_make(NEZHA_WIRE_PARTIAL, 1, 2);
 
 	(void)state;
-	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_FORWARD), NEZHA_ERR_PROTOCOL);
+	assert_int_equal(nezha_wire_check(&record, NEZHA_CHANNEL_FORWARD, false), NEZHA_ERR_PROTOCOL);
 }
 
 static void test_sequence_wraps(void **state)
@@ -125,6 +170,8 @@ int main(void)
 		cmocka_unit_test(test_wrong_hellos),
 		cmocka_unit_test(test_wrong_challenges),
 		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_a_rail_is_back_is_said_both_ways),
+		cmocka_unit_test(test_sealed_records),
 		cmocka_unit_test(test_empty_block),
 		cmocka_unit_test(test_sequence_wraps),
 	};

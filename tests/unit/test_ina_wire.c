@@ -143,6 +143,11 @@ static void test_answers(void **state)
 	assert_int_equal(nezha_ina_record_check_downward(&record), NEZHA_ERR_PROTOCOL);
 	record.welcome.group = inet_addr("239.1.2.3");
 	assert_int_equal(nezha_ina_record_check_downward(&record), NEZHA_OK);
+	record.welcome.listen = NEZHA_INA_LISTEN_MAX;
+	assert_int_equal(nezha_ina_record_check_downward(&record), NEZHA_OK);
+	record.welcome.listen++;
+	assert_int_equal(nezha_ina_record_check_downward(&record), NEZHA_ERR_PROTOCOL);
+	record.welcome.listen = 150;
 	record.welcome.window = 63;
 	assert_int_equal(nezha_ina_record_check_downward(&record), NEZHA_ERR_PROTOCOL);
 	nezha_ina_record_text(NEZHA_INA_REFUSED, "no\nmemory", &record);

@@ -186,6 +186,10 @@ static void test_errors_of_the_user(void **state)
 	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
 	nezha_job_free(&job);
 	unsetenv("NEZHA_REPORT");
+	setenv("NEZHA_TRACE", "/nonexistent/%r", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
+	nezha_job_free(&job);
+	unsetenv("NEZHA_TRACE");
 	setenv("NEZHA_LEARNED", "/nonexistent/table", 1);
 	assert_int_equal(nezha_job_read(&job), NEZHA_ERR_INVALID);
 	nezha_job_free(&job);

@@ -164,6 +164,34 @@ static void test_rails_and_bytes(void **state)
 	nezha_report_free(report);
 }
 
+static void test_registered_memory(void **state)
+{
+	struct nezha_report *report = make();
+	struct nezha_report_registered registered = { .now = 3 << 20, .most = 4 << 20, .limit = 256 << 20 };
+	const json_t *told;
+	json_t *json;
+	char *text;
+
+	(void)state;
+	text = read_text(report);
+	assert_null(strstr(text, "registered"));        /* no RDMA device was used */
+	free(text);
+	json = read_json(report);
+	assert_int_equal(integer(json_object_get(json, "registered"), "bytes_most"), 0);
+	json_decref(json);
+	nezha_report_registered(report, &registered);
+	text = read_text(report);
+	assert_non_null(strstr(text, "registered for RDMA: 3.00 MiB at the end, 4.00 MiB at most, 256 MiB allowed\n"));
+	free(text);
+	json = read_json(report);
+	told = json_object_get(json, "registered");
+	assert_int_equal(integer(told, "bytes"), 3 << 20);
+	assert_int_equal(integer(told, "bytes_most"), 4 << 20);
+	assert_int_equal(integer(told, "bytes_allowed"), 256 << 20);
+	json_decref(json);
+	nezha_report_free(report);
+}
+
 static void test_closed_ones_are_folded(void **state)
 {
 	struct nezha_report *report = make();
@@ -291,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_counts_by_class_and_fate),
 		cmocka_unit_test(test_largest_vector_has_a_class),
 		cmocka_unit_test(test_rails_and_bytes),
+		cmocka_unit_test(test_registered_memory),
 		cmocka_unit_test(test_closed_ones_are_folded),
 		cmocka_unit_test(test_reset_forgets_calls),
 		cmocka_unit_test(test_text_tells_what_and_why),

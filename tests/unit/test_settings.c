@@ -54,7 +54,7 @@ static void reads_values(void **state)
 	struct nezha_settings s =
 		READ("", 0, "PATH=/bin", "NEZHA_ENABLE=off", "NEZHA_RAILS=tcp:eth0,tcp:10.0.0.0/8",
 	             "NEZHA_TABLE=/a=b c.json", "NEZHA_POLICY=slice", "NEZHA_OPEN_TIMEOUT=0.25",
-	             "NEZHA_LOG=debug", "NEZHA_CHECK=plan", "nezha_LOG=x");
+	             "NEZHA_LOG=debug", "NEZHA_CHECK=native,plan,crc", "nezha_LOG=x");
 
 	(void)state;
 	assert_false(s.enable);
@@ -63,7 +63,7 @@ static void reads_values(void **state)
 	assert_int_equal(s.policy, NEZHA_POLICY_SLICE);
 	assert_true(s.open_timeout == 0.25);
 	assert_int_equal(s.log, NEZHA_LOG_DEBUG);
-	assert_int_equal(s.check, NEZHA_CHECK_PLAN);
+	assert_int_equal(s.check, NEZHA_CHECK_PLAN | NEZHA_CHECK_CRC | NEZHA_CHECK_NATIVE);
 	nezha_settings_free(&s);
 }
 
@@ -110,6 +110,8 @@ static void every_value_of_every_kind(void **state)
 	}
 }
 
+#define EVERY_CHECK "plan, crc, native, or several of them separated by commas"
+
 static void malformed_values_keep_the_default(void **state)
 {
 	static const struct {
@@ -123,11 +125,12 @@ static void malformed_values_keep_the_default(void **state)
 		{ "NEZHA_POLICY=fast", "ecf, static, slice or share" },
 		{ "NEZHA_POLICY=ecf ", "ecf, static, slice or share" },
 		{ "NEZHA_LOG=2", "error, warn, info or debug" },
-		{ "NEZHA_CHECK=plans", "plan" },
-		{ "NEZHA_CHECK=plan,", "plan" },
-		{ "NEZHA_CHECK=,plan", "plan" },
-		{ "NEZHA_CHECK=plan plan", "plan" },
-		{ "NEZHA_CHECK=1", "plan" },
+		{ "NEZHA_CHECK=plans", EVERY_CHECK },
+		{ "NEZHA_CHECK=plan,", EVERY_CHECK },
+		{ "NEZHA_CHECK=,plan", EVERY_CHECK },
+		{ "NEZHA_CHECK=plan plan", EVERY_CHECK },
+		{ "NEZHA_CHECK=plan,crc32", EVERY_CHECK },
+		{ "NEZHA_CHECK=1", EVERY_CHECK },
 		{ "NEZHA_OPEN_TIMEOUT=10s", "seconds, 0.1 to 3600" },
 		{ "NEZHA_OPEN_TIMEOUT=0", "seconds, 0.1 to 3600" },
 		{ "NEZHA_OPEN_TIMEOUT=0.099999999", "seconds, 0.1 to 3600" },
@@ -188,7 +191,7 @@ static void unknown_names_are_told(void **state)
 {
 	static const char known[] =
 		"; known are NEZHA_ENABLE, NEZHA_RAILS, NEZHA_VERBS, NEZHA_TABLE, NEZHA_TUNE, NEZHA_LEARNED, NEZHA_POLICY, "
-		"NEZHA_OPEN_TIMEOUT, NEZHA_REPRODUCIBLE, NEZHA_CHECK, NEZHA_REPORT, NEZHA_LOG, NEZHA_LOG_FILE\n";
+		"NEZHA_OPEN_TIMEOUT, NEZHA_REPRODUCIBLE, NEZHA_CHECK, NEZHA_REPORT, NEZHA_TRACE, NEZHA_LOG, NEZHA_LOG_FILE\n";
 	struct nezha_settings s;
 	char problem[1024], name[200];
 
@@ -259,17 +262,17 @@ static void packs_and_unpacks(void **state)
 
 	(void)state;
 	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_VERBS=sl=0,retry=6,timeout=12,memory=256\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
-	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
+	                "NEZHA_OPEN_TIMEOUT=10.000000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\nNEZHA_TRACE=\n"
 	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	nezha_settings_free(&s);
 	s = READ("", 0, "NEZHA_ENABLE=0", "NEZHA_TUNE=alg=ring,min=1", "NEZHA_POLICY=static",
 	         "NEZHA_LOG=debug", "NEZHA_OPEN_TIMEOUT=0.7", "NEZHA_LOG_FILE=%r.log", "NEZHA_REPORT=r.json",
 	         "NEZHA_RAILS=tcp:a", "NEZHA_REPRODUCIBLE=yes", "NEZHA_CHECK=plan",
-	         "NEZHA_LEARNED=l.json");
+	         "NEZHA_LEARNED=l.json", "NEZHA_TRACE=t.%r");
 	assert_packs_as(&s, "NEZHA_ENABLE=0\nNEZHA_RAILS=tcp:a\nNEZHA_VERBS=sl=0,retry=6,timeout=12,memory=256\nNEZHA_TABLE=\nNEZHA_TUNE=alg=ring,min=1\n"
 	                "NEZHA_LEARNED=l.json\n"
 	                "NEZHA_POLICY=static\nNEZHA_OPEN_TIMEOUT=0.700000000\nNEZHA_REPRODUCIBLE=1\nNEZHA_CHECK=plan\n"
-	                "NEZHA_REPORT=r.json\n"
+	                "NEZHA_REPORT=r.json\nNEZHA_TRACE=t.%r\n"
 	                "NEZHA_LOG=debug\nNEZHA_LOG_FILE=%r.log\n");
 	nezha_settings_free(&s);
 }
@@ -282,7 +285,7 @@ static void packs_in_any_locale(void **state)
 	if (setlocale(LC_ALL, "de_DE.UTF-8") || setlocale(LC_ALL, "fr_FR.UTF-8"))
 		print_message("with a decimal comma\n");
 	assert_packs_as(&s, "NEZHA_ENABLE=1\nNEZHA_RAILS=auto\nNEZHA_VERBS=sl=0,retry=6,timeout=12,memory=256\nNEZHA_TABLE=\nNEZHA_TUNE=\nNEZHA_LEARNED=\nNEZHA_POLICY=ecf\n"
-	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\n"
+	                "NEZHA_OPEN_TIMEOUT=1.500000000\nNEZHA_REPRODUCIBLE=0\nNEZHA_CHECK=\nNEZHA_REPORT=0\nNEZHA_TRACE=\n"
 	                "NEZHA_LOG=warn\nNEZHA_LOG_FILE=\n");
 	setlocale(LC_ALL, "C");
 	nezha_settings_free(&s);
@@ -340,7 +343,7 @@ static void every_setting_is_documented(void **state)
 		assert_true(*doc->allowed);
 		assert_true(*doc->help);
 	}
-	assert_int_equal(count, 13);
+	assert_int_equal(count, 14);
 	assert_string_equal(nezha_setting_doc(1)->name, "NEZHA_RAILS");
 	assert_string_equal(nezha_setting_doc(1)->def, "auto");
 	assert_null(nezha_setting_doc(count + 1));

@@ -209,6 +209,33 @@ static void test_presence(void **state)
 	assert_int_equal(set_of(&parts), 3);
 }
 
+/* One that was left out and comes back is measured anew at once: it may be as fast as it should be now, or not. */
+static void test_renewed(void **state)
+{
+	struct nezha_grid grid = grid_of(16 << 20, 65536);
+
+	(void)state;
+	for (int faster = 0; faster < 2; faster++) {
+		struct cluster cluster = { 4, 2, 2, { .04, .04 }, { .03, .06 } };
+		struct nezha_split split;
+		struct nezha_parts parts;
+		int with = 0;
+
+		init(&split, &cluster);
+		for (int i = 0; i < CALLS; i++)
+			call(&split, &grid, &cluster, 3, &parts);
+		assert_int_equal(set_of(&parts), 2);
+		cluster.member[0] = faster ? .06 : .03;
+		nezha_split_renew(&split, 0);
+		for (int i = 0; i < 40; i++) {
+			call(&split, &grid, &cluster, 3, &parts);
+			assert_true(i >= 4 || set_of(&parts) == 3);
+			with += set_of(&parts) == 3;
+		}
+		assert_in_range(with, faster ? 36 : 4, faster ? 40 : 8);
+	}
+}
+
 /* A call that failed tells nothing; neither does one of which nothing is known. */
 static void test_failures(void **state)
 {
@@ -262,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_slow_one),
 		cmocka_unit_test(test_presence),
+		cmocka_unit_test(test_renewed),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_sizes),
 	};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/parse.h"
 #include "tuning/locate.h"
 #include "tuning/plan.h"
 #include "tuning/rules.h"
@@ -16,16 +17,6 @@
 #define RULE_KEYS "msg_size_min, msg_size_max, alg, block, rails, reason"
 #define GROUP_KEYS "comm_size_min, comm_size_max, nodes_min, nodes_max, ppn_min, ppn_max, measured, measured_ppn, rules"
 #define TOP_KEYS "version, collectives, mpi, host, topology, rails, date, comment"
-
-static struct nezha_table *parse(const char *text)
-{
-	struct nezha_table *table;
-	char *error = NULL;
-
-	if (nezha_table_parse(text, strlen(text), "t.json", &table, &error) != NEZHA_OK)
-		fail_msg("%s", error);
-	return table;
-}
 
 static void assert_refused_bytes(const char *text, size_t len, const char *message)
 {
@@ -269,27 +260,6 @@ static void refuses_wrong_rules(void **state)
 		"t.json:3: \"reason\" is \"small\", but \"alg\" is \"ring\": allowed with \"native\" only");
 }
 
-/* A table of `groups` groups, the first of which has `rules` rules, with a comment of `comment` letters. */
-static char *make_table(int groups, int rules, int comment)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	fprintf(f, "{\"version\": 1, \"comment\": \"");
-	for (int i = 0; i < comment; i++)
-		fputc('c', f);
-	fprintf(f, "\", \"collectives\": {\"allreduce\": [\n{\"rules\": [");
-	for (int i = 0; i < rules; i++)
-		fprintf(f, "%s{\"alg\": \"native\"}", i ? "," : "");
-	fprintf(f, "]}");
-	for (int i = 1; i < groups; i++)
-		fprintf(f, ", {\"rules\": []}");
-	fprintf(f, "]}}");
-	fclose(f);
-	return text;
-}
-
 static void keeps_to_its_limits(void **state)
 {
 	static const struct {
@@ -312,14 +282,14 @@ static void keeps_to_its_limits(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		text = make_table(cases[i].groups, cases[i].rules, cases[i].comment);
+		text = table_text(cases[i].groups, cases[i].rules, cases[i].comment);
 		if (cases[i].message)
 			assert_refused(text, cases[i].message);
 		else
 			nezha_table_free(parse(text));
 		free(text);
 	}
-	text = make_table(1, 1, 1);
+	text = table_text(1, 1, 1);
 	padded = malloc(NEZHA_TABLE_BYTES + 1);
 	memset(padded, ' ', NEZHA_TABLE_BYTES + 1);
 	memcpy(padded, text, strlen(text));
@@ -413,132 +383,6 @@ static void prints_what_it_reads(void **state)
 	free(example);
 }
 
-static void override_goes_first_everywhere(void **state)
-{
-	static const struct nezha_scale scales[] = {
-		{ 4, 4, 1 }, { 8, 4, 2 }, { 3, 1, 3 }, { 1000, 500, 2 }
-	};
-	struct nezha_table *table;
-	struct nezha_plan before, plan;
-	char *error = NULL;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-		assert_int_equal(nezha_table_builtin(&table), NEZHA_OK);
-		assert_int_equal(nezha_table_override(table, "alg=ring,block=8K,min=10,max=1M", &error),
-		                 NEZHA_OK);
-		nezha_plan_make(table, &scales[i], 10, &plan);
-		assert_int_equal(plan.alg, NEZHA_ALG_RING);
-		assert_int_equal(plan.block, 8192);
-		assert_int_equal(plan.reason, NEZHA_REASON_RULE);
-		nezha_plan_make(table, &scales[i], 1 << 20, &plan);
-		assert_int_equal(plan.block, 8192);
-		assert_int_equal(nezha_plan_native_below(table, &scales[i]), 10);
-		nezha_table_free(table);
-
-		/* Outside of its range nothing has changed. */
-		assert_int_equal(nezha_table_builtin(&table), NEZHA_OK);
-		nezha_plan_make(table, &scales[i], (1 << 20) + 1, &before);
-		assert_int_equal(nezha_table_override(table, "alg=ring,block=8K,min=10,max=1M", &error),
-		                 NEZHA_OK);
-		nezha_plan_make(table, &scales[i], (1 << 20) + 1, &plan);
-		assert_true(nezha_plan_equal(&plan, &before));
-		nezha_table_free(table);
-	}
-	/* A scale that no group of the table fits. */
-	table = parse("{\"version\": 1, \"collectives\": {\"allreduce\": [{\"comm_size_max\": 4, \"rules\": "
-	              "[]}]}}");
-	assert_int_equal(nezha_table_override(table, "alg=ring", &error), NEZHA_OK);
-	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-		nezha_plan_make(table, &scales[i], 1, &plan);
-		assert_int_equal(plan.block, NEZHA_BLOCK_DEFAULT);
-	}
-	/* The last one given goes before those before it. */
-	assert_int_equal(nezha_table_override(table, "max=inf,alg=native", &error), NEZHA_OK);
-	nezha_plan_make(table, &scales[0], 1 << 30, &plan);
-	assert_int_equal(plan.alg, NEZHA_ALG_NATIVE);
-	assert_int_equal(plan.reason, NEZHA_REASON_RULE);
-	nezha_table_free(table);
-}
-
-static void override_refuses_what_is_wrong(void **state)
-{
-	static const struct {
-		const char *tune, *message;
-	} cases[] = {
-		{ "", "\"\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "ring", "\"ring\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "alg=ring,", "\"\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "alg=ring, min=1",
-		  "\" min=1\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "alg=ring,blok=4K",
-		  "\"blok=4K\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "alg=rnig", "\"alg=rnig\": allowed is alg=native or alg=ring" },
-		{ "alg=", "\"alg=\": allowed is alg=native or alg=ring" },
-		{ "min=5", "\"min=5\": allowed is alg=native or alg=ring in it" },
-		{ "alg=ring,alg=ring", "\"alg=ring\": allowed is each of alg, block, rails, min and max once" },
-		{ "alg=ring,block=5000", "\"block=5000\": allowed is block= a multiple of 4K from 4K to 4M" },
-		{ "alg=ring,block=8M", "\"block=8M\": allowed is block= a multiple of 4K from 4K to 4M" },
-		{ "alg=ring,block=", "\"block=\": allowed is block= a multiple of 4K from 4K to 4M" },
-		{ "alg=native,block=4K", "\"alg=native,block=4K\": allowed is block= with alg=ring only" },
-		{ "alg=ring,rails=tcp:e0",
-		  "\"rails=tcp:e0\": allowed is rails= one to eight different tcp:SUBNET/BITS, such as "
-		  "tcp:10.1.0.0/16, with + between them" },
-		{ "alg=native,rails=tcp:10.1.0.0/16",
-		  "\"alg=native,rails=tcp:10.1.0.0/16\": allowed is rails= with alg=ring only" },
-		{ "alg=ring,min=12abc",
-		  "\"min=12abc\": allowed is min= a number of bytes, such as 65536, 64K or 1M" },
-		{ "alg=ring,min=inf",
-		  "\"min=inf\": allowed is min= a number of bytes, such as 65536, 64K or 1M" },
-		{ "alg=ring,max=-1",
-		  "\"max=-1\": allowed is max= a number of bytes, such as 65536, 64K or 1M, or inf" },
-		{ "alg=ring,min=2M,max=1M",
-		  "\"alg=ring,min=2M,max=1M\": allowed is a min= that is not more than max=" },
-		{ "alg=ring,min=00000000000000000000000000000000000001",
-		  "\"min=000000000000000000000000000000000000\": allowed is min= a number of bytes, such as "
-		  "65536, 64K or 1M" },
-		{ "a\nb", "\"a b\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-	};
-	struct nezha_table *table;
-	char *before, *after, expected[256];
-
-	(void)state;
-	assert_int_equal(nezha_table_builtin(&table), NEZHA_OK);
-	before = nezha_table_print(table);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		char *error = NULL;
-
-		assert_int_equal(nezha_table_override(table, cases[i].tune, &error), NEZHA_ERR_INVALID);
-		snprintf(expected, sizeof expected, "NEZHA_TUNE: %s", cases[i].message);
-		assert_string_equal(error, expected);
-		free(error);
-		after = nezha_table_print(table);
-		assert_string_equal(before, after);
-		free(after);
-	}
-	free(before);
-	nezha_table_free(table);
-}
-
-static void override_needs_room(void **state)
-{
-	static const int sizes[][2] = { { 128, 1 }, { 1, 128 } };
-
-	(void)state;
-	for (int i = 0; i < 2; i++) {
-		char *text = make_table(sizes[i][0], sizes[i][1], 0), *error = NULL;
-		struct nezha_table *table = parse(text);
-
-		assert_int_equal(nezha_table_override(table, "alg=ring", &error), NEZHA_ERR_INVALID);
-		assert_string_equal(
-			error, "NEZHA_TUNE: no room for one more rule: allowed is a table of less than 128 "
-			       "groups of less than 128 rules");
-		free(error);
-		free(text);
-		nezha_table_free(table);
-	}
-}
-
 /* Whether the properties at `path` of the schema are exactly the names in `list`. */
 static void assert_same_keys(json_t *properties, const char *list)
 {
@@ -581,9 +425,6 @@ int main(void)
 		cmocka_unit_test(keeps_to_its_limits),
 		cmocka_unit_test(finds_lines),
 		cmocka_unit_test(prints_what_it_reads),
-		cmocka_unit_test(override_goes_first_everywhere),
-		cmocka_unit_test(override_refuses_what_is_wrong),
-		cmocka_unit_test(override_needs_room),
 		cmocka_unit_test(the_schema_has_the_same_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

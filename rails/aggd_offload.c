@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rails/aggd_shun.h"
 #include "rails/aggd_state.h"
 #include "rails/aggd_xdp.h"
 #include "rails/clock.h"
@@ -18,12 +19,10 @@
 
 #define BEACONS (350 * NEZHA_MSEC) /* so long the program's are tried, and then others: ranks listen for 600 ms */
 #define MEMORY_PART 8            /* of the daemon's memory, for the program's chunks */
-#define SHUNNED_MOST 64
 
 struct aggd_offload {
 	struct aggd_xdp *xdp;
-	struct in_addr shunned[SHUNNED_MOST];    /* ranks there are not seen by the program */
-	int shunned_count;
+	struct aggd_shun shun;                   /* ranks there are not seen by the program */
 };
 
 static int attach_all(struct aggd_xdp *xdp, const char *devices)
@@ -71,14 +70,6 @@ void aggd_offload_destroy(struct aggd_offload *offload)
 
 /* ---- sessions ---- */
 
-static bool is_shunned(const struct aggd_offload *offload, struct in_addr address)
-{
-	for (int i = 0; i < offload->shunned_count; i++)
-		if (offload->shunned[i].s_addr == address.s_addr)
-			return true;
-	return offload->shunned_count == SHUNNED_MOST;
-}
-
 static void release(struct nezha_aggd *aggd, struct aggd_session *session)
 {
 	struct nezha_xdp_session *kernel = session->kernel;
@@ -97,7 +88,7 @@ void aggd_offload_reserve(struct nezha_aggd *aggd, struct aggd_session *session)
 	if (!aggd->offload || !session->group.sin_port)
 		return;
 	for (int r = 0; r < session->ranks; r++)
-		if (is_shunned(aggd->offload, session->members[r].address.sin_addr))
+		if (aggd_shun_has(&aggd->offload->shun, session->members[r].address.sin_addr, nezha_now()))
 			return;
 	kernel = calloc(1, sizeof *kernel);
 	if (!kernel)
@@ -199,18 +190,12 @@ bool aggd_offload_beacon(struct nezha_aggd *aggd, struct aggd_session *session)
 
 /* ---- packets that the program has left to us, or has not seen ---- */
 
-static void shun(struct nezha_aggd *aggd, struct aggd_session *session, int rank)
+static void came_past(struct nezha_aggd *aggd, struct aggd_session *session, int rank)
 {
-	struct aggd_offload *offload = aggd->offload;
 	char why[NEZHA_INA_TEXT_BYTES];
 
-	/* A node has many sessions, and counts once; with the list full all are shunned. */
-	if (!is_shunned(offload, session->members[rank].address.sin_addr)) {
-		offload->shunned[offload->shunned_count++] = session->members[rank].address.sin_addr;
-		if (offload->shunned_count == SHUNNED_MOST)
-			nezha_warn("packets of %d addresses came past the XDP program: nobody goes by it any more",
-			           SHUNNED_MOST);
-	}
+	if (!aggd_shun_add(&aggd->offload->shun, session->members[rank].address.sin_addr, nezha_now()))
+		nezha_warn("packets of over %d addresses came past the XDP program: nobody goes by it for now", AGGD_SHUN_MOST);
 	snprintf(why, sizeof why, "packets of rank %d come past the XDP program", rank);
 	aggd_session_end(aggd, session, why);
 }
@@ -248,7 +233,7 @@ void aggd_offload_passed(struct nezha_aggd *aggd, struct aggd_session *session, 
 	missing(&version, session->ranks, &who);
 	if (!version.used || version.header.seq != header->seq || !(header->flags & NEZHA_INA_AGAIN) ||
 	    nezha_ina_missing_has(&who, header->rank))
-		shun(aggd, session, header->rank);
+		came_past(aggd, session, header->rank);
 	else if (!version.complete)
 		aggd_answer_alive(session, header, &who);
 }

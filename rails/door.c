@@ -16,6 +16,8 @@
 #include "tuning/status.h"
 
 #define STRANGERS_MOST 64           /* handshakes with unknown peers at a time */
+#define TURNED_AWAY_MOST 64         /* in TURNED_AWAY_TIME */
+#define TURNED_AWAY_TIME NEZHA_SEC
 #define ACCEPT_MOST 64              /* of them in one turn */
 #define BACKLOG 512                 /* connections that wait for it: a crowd must not keep the job's own out */
 #define DEAF_PAUSE (50 * NEZHA_MSEC) /* without a descriptor to accept with */
@@ -66,6 +68,23 @@ static void drop_stranger(struct nezha_door *door)
 		nezha_contact_drop(who[nezha_strangers_choose(strangers, count)]);
 }
 
+static void besiege(struct nezha_door *door, uint64_t now)
+{
+	nezha_siege_begin(&door->siege, door->engine, door->listeners, now);
+}
+
+void nezha_door_turned_away(struct nezha_door *door)
+{
+	uint64_t now = nezha_now();
+
+	if (now - door->counted_since >= TURNED_AWAY_TIME) {
+		door->counted_since = now;
+		door->turned_away = 0;
+	}
+	if (++door->turned_away >= TURNED_AWAY_MOST)
+		besiege(door, now);
+}
+
 /* ---- accepting ---- */
 
 /* No descriptor, or no memory for one: a stranger's comes free, and the loop does not come back for the others at once. */
@@ -99,7 +118,7 @@ void nezha_door_accept(struct nezha_door *door, int rail)
 			return;
 		if (count_strangers(door) >= STRANGERS_MOST) {
 			drop_stranger(door);
-			nezha_siege_begin(&door->siege, door->engine, door->listeners, nezha_now());
+			besiege(door, nezha_now());
 		}
 		contact = nezha_contact_accept(door->engine, rail, fd, from.sin_addr.s_addr);
 		if (contact)

@@ -15,6 +15,8 @@ struct nezha_door {
 	struct nezha_contact_list *contacts;  /* the service thread's: who comes in is added, a stranger that has to go is destroyed */
 	int listeners[NEZHA_RAILS_MAX];       /* of the card's rails */
 	uint64_t deaf_until;                  /* ns: nobody is accepted before */
+	uint64_t counted_since;               /* ns */
+	uint32_t turned_away;                 /* strangers, since then */
 	struct nezha_siege siege;
 };
 
@@ -30,5 +32,8 @@ bool nezha_door_deaf(const struct nezha_door *door, uint64_t *next);
 
 /* Somebody is at the door of the card's rail: all who are come in. */
 void nezha_door_accept(struct nezha_door *door, int rail);
+
+/* A stranger could not say what those of the job can, and has gone: many of them, one after the other, are a crowd, too. */
+void nezha_door_turned_away(struct nezha_door *door);
 
 #endif

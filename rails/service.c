@@ -57,10 +57,13 @@ static void contact_ready(struct nezha_service *service, struct nezha_contact *c
 	bool stranger = nezha_contact_stranger(contact);
 	int rc = nezha_contact_ready(contact);
 
-	if (rc != NEZHA_OK)
+	if (rc != NEZHA_OK) {
 		nezha_contact_drop(contact);
-	else if (stranger && contact->state == NEZHA_CONTACT_ANSWERING)
+		if (stranger)
+			nezha_door_turned_away(&service->door);
+	} else if (stranger && contact->state == NEZHA_CONTACT_ANSWERING) {
 		retire_former(service, contact);
+	}
 }
 
 /* ---- connecting ---- */

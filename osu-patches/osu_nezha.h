@@ -23,7 +23,7 @@
 #include "nezha.h"
 
 #define OSU_NEZHA_OPTION "--nezha"
-#define OSU_NEZHA_RAILS 8 /* nezha.h: there are no more */
+#define OSU_NEZHA_RAILS 12 /* nezha.h: there are no more */
 
 enum { OSU_NEZHA_NATIVE, OSU_NEZHA_ON };
 

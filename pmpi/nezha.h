@@ -20,12 +20,13 @@ extern "C" {
 
 struct nezha_rail_counter {
 	char device[16];       /* "eth1"; other hosts may have other names for the same rail */
-	char subnet[24];       /* "10.1.0.0/16": the same on all hosts */
+	char subnet[24];       /* "10.1.0.0/16": the same on all hosts; of an aggregator its address and port, of SHARP the device */
 	uint64_t bytes;        /* payload handed to this rail by this process since its MPI_Init, never reset */
 };
 
-/* Fills out[0 .. max-1] as far as there are rails, and returns how many rails the process has: at most 8, and
- * 0 before the first reduction that goes over rails, after MPI_Finalize, and where Nezha is switched off.
+/* Fills out[0 .. max-1] as far as there are rails, and returns how many rails the process has, which may be more than `max`: at
+ * most 12, 8 and 4 aggregators or SHARP; 0 before the first reduction that goes over rails, after MPI_Finalize, and where
+ * Nezha is switched off.
  * `out` may be NULL if max is 0.  Local; any thread, any time; takes locks, so it is not for signal handlers. */
 typedef size_t nezha_rail_counters_fn(struct nezha_rail_counter *out, size_t max);
 nezha_rail_counters_fn nezha_rail_counters;

@@ -98,6 +98,12 @@ static int attach_inas(struct nezha_team *team, const struct nezha_card *cards)
 	bool room = true;
 	int rc = NEZHA_OK;
 
+	if (team->engine->config.aggregator_count && team->ranks > NEZHA_INA_RANKS_MAX) {
+		if (team->rank == 0)
+			nezha_info("aggregators serve %d nodes at most: a communicator on %d goes without", NEZHA_INA_RANKS_MAX,
+			           team->ranks);
+		return NEZHA_OK;
+	}
 	for (int k = 0; k < team->ranks; k++)
 		room = room && cards[k].ina_room;
 	pthread_mutex_lock(&team->engine->lock);

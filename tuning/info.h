@@ -52,6 +52,9 @@ bool nezha_info_check(const char *program, json_t *json);
 /* One line "nezha-info: ..." on stderr, and in "problems" of `json` if that is not NULL. */
 void nezha_info_problem(json_t *json, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Each line of `lines` (NULL: none) as a problem. */
+void nezha_info_problems(json_t *json, const char *lines);
+
 /* Prints `first` and `text` in lines of at most 80 columns; the further ones begin below the text. */
 void nezha_info_wrap(const char *first, const char *text);
 

@@ -25,23 +25,6 @@ struct host {
 	size_t rail_count;
 };
 
-/* ---- problems ---- */
-
-/* Says each line of `lines`; returns how many there are. */
-static size_t say_lines(json_t *json, const char *lines)
-{
-	size_t count = 0;
-
-	while (lines && *lines) {
-		size_t len = strcspn(lines, "\n");
-
-		nezha_info_problem(json, "%.*s", (int)len, lines);
-		lines += len + (lines[len] == '\n');
-		count++;
-	}
-	return count;
-}
-
 /* ---- rails and other interfaces ---- */
 
 static void print_address(char *text, size_t len, struct in_addr address, unsigned prefix)
@@ -155,7 +138,7 @@ static bool show_rails(struct host *host, const char *spec, json_t *json)
 	good = status == NEZHA_OK;
 	if (!good)
 		nezha_info_problem(json, "%s", error ? error : "no memory");
-	say_lines(json, notes);
+	nezha_info_problems(json, notes);
 	if (json)
 		add_rails(host, automatic && good, json);
 	else
@@ -289,7 +272,7 @@ bool nezha_info_host(json_t *json)
 	}
 	packed = nezha_settings_pack(&settings);
 	if (packed) {
-		say_lines(json, problems);
+		nezha_info_problems(json, problems);
 		good = show_rails(&host, settings.rails, json) && errors == 0;
 		nezha_info_aggregators(settings.rails, json);
 		nezha_fingerprint_host(host.rails, host.rail_count, &here);

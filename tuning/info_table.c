@@ -215,9 +215,10 @@ bool nezha_info_table(const struct nezha_info_query *query, json_t *json)
 		nezha_info_problem(json, "no memory");
 		return false;
 	}
+	nezha_info_problems(json, problems);
 	path = query->table ? query->table : settings.table;
 	table = load(path, json);
-	good = table && override(table, settings.tune, json) && show(table, query, path, settings.tune, json);
+	good = table && override(table, settings.tune, json) && show(table, query, path, settings.tune, json) && errors == 0;
 	nezha_table_free(table);
 	nezha_settings_free(&settings);
 	free(problems);

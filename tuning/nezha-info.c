@@ -65,6 +65,16 @@ void nezha_info_problem(json_t *json, const char *format, ...)
 	free(text);
 }
 
+void nezha_info_problems(json_t *json, const char *lines)
+{
+	while (lines && *lines) {
+		size_t length = strcspn(lines, "\n");
+
+		nezha_info_problem(json, "%.*s", (int)length, lines);
+		lines += length + (lines[length] == '\n');
+	}
+}
+
 const char *nezha_info_quote(const char *text)
 {
 	static char buffers[4][SHOWN_MAX + 8];

@@ -70,8 +70,8 @@ static int load(struct aggd_xdp *xdp)
 	xdp->object = bpf_object__open_mem(nezha_xdp_object, nezha_xdp_object_size, NULL);
 	versions = xdp->object ? bpf_object__find_map_by_name(xdp->object, "versions") : NULL;
 	if (!versions || bpf_map__set_max_entries(versions, xdp->units * UNIT) || bpf_object__load(xdp->object) || find(xdp)) {
-		nezha_error("the XDP program cannot be loaded: %m%s", errno == EPERM ?
-		            "; it takes root's rights (CAP_BPF, CAP_NET_ADMIN) in the first user namespace" : "");
+		nezha_error("the XDP program cannot be loaded: %m%s", errno == EPERM || errno == EACCES ?
+		            "; it takes root's rights (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON) in the first user namespace" : "");
 		return NEZHA_ERR_SYSTEM;
 	}
 	return NEZHA_OK;

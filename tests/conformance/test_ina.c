@@ -18,6 +18,7 @@
 #include "rails/ina.h"
 #include "tests/conformance/daemons.h"
 #include "tests/conformance/ina_world.h"
+#include "tuning/status.h"
 
 /* What ranks, and the threads that bother them, tell each other. */
 static atomic_bool forged_enough;
@@ -276,6 +277,36 @@ static void test_budget(void **state)
 	daemons_end(SIGTERM);
 }
 
+/* A team of more ranks than an aggregator serves does not ask it; one of as many as it serves does. */
+static void too_many_ranks(struct member *member, void *argument)
+{
+	struct nezha_card *cards = calloc(NEZHA_INA_RANKS_MAX + 2, sizeof *cards);
+
+	(void)argument;
+	for (int k = 0; cards && k < NEZHA_INA_RANKS_MAX + 2; k++)
+		cards[k] = member->world->cards[k % 2];
+	for (int more = 0; cards && more <= 2; more += 2) {
+		struct nezha_team *team = NULL;
+
+		EXPECT(member, nezha_team_create(member->engine, cards, NEZHA_INA_RANKS_MAX + more, member->rank, (uint64_t)(200 + more),
+		                                 &team) == NEZHA_OK);
+		if (!team)
+			break;
+		EXPECT(member, team->collectives == (more ? 0 : 1));
+		nezha_team_destroy(team);
+	}
+	EXPECT(member, cards);
+	free(cards);
+}
+
+static void test_too_many_ranks(void **state)
+{
+	(void)state;
+	daemons_start("64M");
+	assert_int_equal(ina_run(2, 2, 1, too_many_ranks, NULL), 0);
+	daemons_end(SIGTERM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +320,7 @@ int main(void)
 		cmocka_unit_test(test_refusal),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_too_many_ranks),
 	};
 	int status = ina_prepare();
 

@@ -224,7 +224,8 @@ static void interval(struct nezha_estimator *e, const struct nezha_path_sample *
 	/* What makes a path look idle is often that late acknowledgements come all at once: without them runs would be slow. */
 	if (bytes > 0 && (busy || (e->running && to->acked != to->written && is_undisturbed(from, to))))
 		add_to_run(e, bytes);
-	if (!busy) {
+	/* With nothing left to acknowledge it waits for us from here, whatever it would have had to send by what we believe. */
+	if (!busy || to->acked == to->written) {
 		run_over(e);
 	} else if (window_full(e)) {
 		window_closed(e);

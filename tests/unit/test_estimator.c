@@ -373,6 +373,34 @@ static void test_lumpy_looks(void **state)
 	assert_near(&path, 0.15);
 }
 
+/* A path that gets a block now and then, is not looked at while it has none, and only some time after the next one
+ * began: its pauses are not slowness, even if it passed the last block sooner than believed. */
+static void test_pauses(void **state)
+{
+	const uint64_t block = 1 << 19, buffer = 330000;
+	const double rate = 500 * MBIT;
+	struct nezha_path_sample sample = { .time = NEZHA_SEC, .rtt = 100 };
+	struct nezha_estimator estimator;
+
+	(void)state;
+	nezha_estimator_init(&estimator, 0.96 * rate);
+	for (int i = 0; i < 100; i++) {
+		uint64_t begun = sample.time + 8 * NEZHA_MSEC, before = sample.acked;
+
+		sample.time = begun + NEZHA_MSEC;
+		while (sample.acked < before + block) {
+			uint64_t passed = 16384 + (uint64_t)(rate * (double)(sample.time - begun) / NEZHA_SEC);
+
+			sample.acked = before + (passed < block ? passed : block);
+			sample.written = passed + buffer < block ? before + passed + buffer : before + block;
+			sample.sent = sample.written;
+			nezha_estimator_sample(&estimator, &sample);
+			sample.time += 300 * NEZHA_USEC;
+		}
+		assert_in_range((uint64_t)(estimator.rate / MBIT), 450, 550);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_bound_is_no_measurement),
 		cmocka_unit_test(test_large_packets_of_a_slow_path),
 		cmocka_unit_test(test_lumpy_looks),
+		cmocka_unit_test(test_pauses),
 	};
 
 	return cmocka_run_group_tests_name("estimator", tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "tuning/status.h"
 
 #define ASK_AFTER (20 * NEZHA_MSEC)       /* silence after which the right neighbour is asked what it knows */
+#define TOUCH_AFTER NEZHA_SEC             /* ... after which it is sent something over the path itself */
 
 static bool finished(const struct nezha_team *team)
 {
@@ -32,9 +33,14 @@ static void tell_done(struct nezha_team *team)
 	nezha_inlink_reply(team->left, &record);
 }
 
-/* A record may have been lost with a path, and the neighbour may have left the call: its service thread knows. */
+/* A record may have been lost with a path, and the neighbour may have left the call: its service thread knows.  What that cannot know is
+ * that all we have sent was acknowledged by its kernel alone and went down with a connection whose end did not come through. */
 static void ask_if_silent(struct nezha_team *team, uint64_t now)
 {
+	if (now - team->moved > TOUCH_AFTER && now - team->touched > TOUCH_AFTER) {
+		team->touched = now;
+		nezha_link_ask_again(team->right);
+	}
 	if (now - team->moved < ASK_AFTER || now - team->queried < ASK_AFTER)
 		return;
 	team->queried = now;

@@ -33,7 +33,8 @@ static void free_early(struct nezha_team *team, struct nezha_eager *eager)
 {
 	drop_copies(team, eager);
 	TAILQ_REMOVE(&team->eager, eager, entry);
-	team->left->eager -= eager->length;
+	if (eager->counted)
+		team->left->eager -= eager->length;
 	free(eager);
 }
 
@@ -54,7 +55,7 @@ int nezha_early_land(struct nezha_inpath *inpath, struct nezha_team *team)
 		if (!eager)
 			return NEZHA_ERR_NOMEM;
 		*eager = (struct nezha_eager){ .op = record->op, .block = record->block,
-		                               .length = record->length };
+		                               .length = record->length, .counted = true };
 		TAILQ_INSERT_TAIL(&team->eager, eager, entry);
 		inpath->inlink->eager += record->length;
 	}
@@ -93,8 +94,16 @@ int nezha_inlink_enter(struct nezha_team *team)
 
 	for (eager = TAILQ_FIRST(&team->eager); eager; eager = next) {
 		next = TAILQ_NEXT(eager, entry);
-		if (eager->op == team->entered && eager->have == eager->length && fold_early(team, eager) != NEZHA_OK)
-			return NEZHA_ERR_PROTOCOL;
+		if (eager->op != team->entered)
+			continue;
+		if (eager->have == eager->length) {
+			if (fold_early(team, eager) != NEZHA_OK)
+				return NEZHA_ERR_PROTOCOL;
+		} else if (eager->counted) {
+			/* With the grant that goes out now the sender has all of the allowance again. */
+			team->left->eager -= eager->length;
+			eager->counted = false;
+		}
 	}
 	return NEZHA_OK;
 }

@@ -36,6 +36,7 @@ struct nezha_endpoint {
 struct nezha_eager {
 	TAILQ_ENTRY(nezha_eager) entry;
 	uint32_t op, block, length, have;
+	bool counted;           /* it is part of the link's allowance */
 	char data[];
 };
 TAILQ_HEAD(nezha_eager_list, nezha_eager);
@@ -74,6 +75,7 @@ struct nezha_team {
 	bool wanted_early;              /* the right neighbour misses a block of the call that we enter next */
 	bool query;                     /* the service thread shall ask the right neighbour */
 	uint64_t queried, moved;        /* ns: when last asked, when something last happened */
+	uint64_t touched;               /* ns: when something was last sent to the right only to see whether it arrives */
 	uint64_t attended, attended_last; /* ns: since when a thread has waited outside of a call; when it last attended */
 	struct nezha_collective collective[NEZHA_COLLECTIVES_MAX];
 	int collectives;                /* how many of them there are */

@@ -15,6 +15,7 @@
 #define CARRIER_AFTER (4 * NEZHA_MSEC)  /* no acknowledgement for so long: is there a carrier? */
 #define STALL_AFTER (50 * NEZHA_MSEC)   /* no acknowledgement for so long: the path is dead, if another lives */
 #define STALL_SEEN (10 * NEZHA_MSEC)    /* ... nothing is expected of it */
+#define STALL_ALONE (2 * NEZHA_SEC)     /* ... or if none does: the transport would wait for minutes (tcp_retries2), we connect anew */
 #define DARK_PAUSE (5 * NEZHA_SEC)      /* between attempts over an interface that says it has no carrier */
 /* A path over which so many blocks came wrong within this time is lost, if another one is up; without another one, if one
  * block has come wrong WRONG_MOST times.  It is not connected again for a time that doubles with each such loss. */
@@ -33,7 +34,8 @@ static void look_now(struct nezha_path *path, uint64_t now)
 		nezha_link_path_fail(path, "the connection cannot be asked");
 		return;
 	}
-	sample.time = now;
+	/* The loss of another path, since `now` was read, may have made us look already. */
+	sample.time = now = now > path->last.time ? now : path->last.time;
 	if (sample.acked != path->last.acked)
 		path->down_before = 0;
 	if (sample.acked != path->last.acked || !sample.in_flight)
@@ -81,13 +83,14 @@ static void give_up_if_slow(struct nezha_path *path)
 static void doubt(struct nezha_path *path, uint64_t now)
 {
 	struct nezha_link *link = path->link;
+	bool alone = nezha_link_paths_up(link) == 1;
 
 	if (path->stalled >= CARRIER_AFTER && now - path->doubted > CARRIER_AFTER && link->card.host != link->engine->card.host) {
 		path->doubted = now;
 		link->engine->doubted |= 1u << path->rail;
 		nezha_service_kick(link->engine->service);
 	}
-	if (path->stalled >= STALL_AFTER && nezha_link_paths_up(link) > 1)
+	if (path->stalled >= (alone ? STALL_ALONE : STALL_AFTER))
 		nezha_link_path_fail(path, "nothing is acknowledged");
 	else
 		give_up_if_slow(path);
@@ -155,7 +158,7 @@ static void shun(struct nezha_path *path, uint64_t now)
 	struct nezha_suspicion *suspicion = &path->suspicion;
 
 	suspicion->alone = nezha_link_paths_up(path->link) == 1;
-	if (now - suspicion->until > SHUN_FORGET)
+	if (now > suspicion->until && now - suspicion->until > SHUN_FORGET)
 		suspicion->pause = 0;
 	suspicion->pause = suspicion->alone ? SHUN_MOST : nezha_pause_longer(suspicion->pause, SHUN_LEAST, SHUN_MOST);
 	suspicion->until = now + suspicion->pause;
@@ -221,6 +224,7 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	struct nezha_engine *engine = link->engine;
 	uint64_t now = nezha_now();
 	struct nezha_requeued again;
+	uint64_t silent = path->stalled;
 
 	if (!path->up)
 		return;
@@ -236,7 +240,7 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	path->back_have = 0;
 	/* One that could be connected but has carried nothing has not ended the time without any. */
 	if (!nezha_link_paths_up(link))
-		link->down_since = now - path->down_before;
+		link->down_since = now - path->down_before - silent;
 	again = requeue(link, path);
 	nezha_event_lost(path, cause, &again);
 	nezha_link_ask_again(link);

@@ -116,12 +116,16 @@ static bool is_due(struct nezha_engine *engine, uint32_t rail, uint64_t now, uin
 	bool due = false;
 
 	pthread_mutex_lock(&engine->lock);
-	if (regain->tell_at && regain->pause && (regain->pause == TELL_MOST || nezha_rail_whole(engine, rail)))
+	if (regain->tell_at && regain->pause && nezha_rail_whole(engine, rail))
 		regain->tell_at = 0;
 	if (regain->tell_at && regain->tell_at <= now) {
 		due = true;
-		regain->pause = nezha_pause_longer(regain->pause, TELL_FIRST, TELL_MOST);
-		regain->tell_at = now + regain->pause;
+		if (regain->pause == TELL_MOST) {
+			regain->tell_at = 0;
+		} else {
+			regain->pause = nezha_pause_longer(regain->pause, TELL_FIRST, TELL_MOST);
+			regain->tell_at = now + regain->pause;
+		}
 	}
 	if (regain->tell_at && regain->tell_at < *next)
 		*next = regain->tell_at;

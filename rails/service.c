@@ -59,7 +59,7 @@ static void contact_ready(struct nezha_service *service, struct nezha_contact *c
 
 	if (rc != NEZHA_OK) {
 		nezha_contact_drop(contact);
-		if (stranger)
+		if (stranger && rc != NEZHA_INPROGRESS)         /* else it has become a path's */
 			nezha_door_turned_away(&service->door);
 	} else if (stranger && contact->state == NEZHA_CONTACT_ANSWERING) {
 		retire_former(service, contact);

@@ -149,7 +149,8 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 	out->narrow = info.tcpi_snd_wnd && info.tcpi_notsent_bytes &&
 	              flying + 65536 > info.tcpi_snd_wnd;
 	out->rtt = info.tcpi_min_rtt;
-	out->in_flight = info.tcpi_unacked > 0;
+	/* A receiver that takes nothing in is asked for its window now and then, and answers as long as there is a way. */
+	out->in_flight = info.tcpi_unacked > 0 || info.tcpi_probes > 1;
 	out->recovering = info.tcpi_ca_state == TCP_CA_Loss;
 	return NEZHA_OK;
 }

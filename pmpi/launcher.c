@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Open MPI's launcher does not hand LD_PRELOAD and NEZHA_* on to other nodes by itself (Hydra does): when we
  * are loaded into it, ask it to, the way a user would.  In all other processes this does nothing. */
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LIST "OMPI_MCA_mca_base_env_list"
 
@@ -26,15 +29,64 @@ static bool is_launcher(const char *program)
 	return false;
 }
 
-/* With -x among the arguments, Open MPI refuses the list: the user then gives -x LD_PRELOAD as well. */
+static bool is_one_of(const char *word, const char *const *words)
+{
+	while (*words && strcmp(word, *words) != 0)
+		words++;
+	return *words != NULL;
+}
+
+static bool is_executable(const char *path)
+{
+	struct stat file;
+
+	return !stat(path, &file) && S_ISREG(file.st_mode) && !access(path, X_OK);
+}
+
+static bool is_in_path(const char *name)
+{
+	const char *folder = getenv("PATH");
+	char path[PATH_MAX];
+
+	while (folder && *folder) {
+		int len = (int)strcspn(folder, ":");
+
+		if (snprintf(path, sizeof(path), "%.*s/%s", len, folder, name) < (int)sizeof(path) && is_executable(path))
+			return true;
+		folder += len + (folder[len] == ':');
+	}
+	return false;
+}
+
+/* Whether the program begins here, behind which everything is its own.  A name without a folder behind an option may be that one's
+ * value ("--map-by node"), and is taken for it. */
+static bool is_program(const char *word, const char *before)
+{
+	return strchr(word, '/') ? is_executable(word) : *before != '-' && is_in_path(word);
+}
+
+/* With -x among its arguments, not the program's, Open MPI refuses the list: the user then gives -x LD_PRELOAD as well. */
 static bool is_exporting(int argc, char **argv)
 {
-	static const char *const options[] = { "-x", "--x", "mca_base_env_list" };
+	static const char *const exports[] = { "-x", "--x", NULL };
+	static const char *const parameters[] = { "-mca", "--mca", "-gmca", "--gmca", NULL };
+	bool program = false;
 
-	for (int i = 1; i < argc; i++)
-		for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++)
-			if (!strcmp(argv[i], options[k]))
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], ":")) {
+			program = false;        /* and now the next program's options */
+		} else if (program) {
+			continue;
+		} else if (is_one_of(argv[i], parameters)) {
+			if (i + 1 < argc && !strcmp(argv[i + 1], "mca_base_env_list"))
 				return true;
+			i += 2;
+		} else if (is_one_of(argv[i], exports)) {
+			return true;
+		} else {
+			program = *argv[i] != '-' && is_program(argv[i], argv[i - 1]);
+		}
+	}
 	return false;
 }
 

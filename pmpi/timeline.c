@@ -81,6 +81,9 @@ int nezha_timeline_begin(void)
 		return NEZHA_ERR_SYSTEM;
 	if ((nezha_context.job.rank != 0 && !strstr(name, "%r")) || !is_writable())
 		return NEZHA_OK;
+	/* The program may go to another folder before it is written. */
+	if (nezha_file_fix(&nezha_context.job.settings.trace) != NEZHA_OK)
+		return NEZHA_ERR_NOMEM;
 	return nezha_trace_create(NEZHA_TRACE_EVENTS, &nezha_context.trace);
 }
 

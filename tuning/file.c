@@ -74,6 +74,19 @@ bool nezha_file_name(const char *name, int rank, char *path, size_t len)
 	return true;
 }
 
+int nezha_file_fix(char **name)
+{
+	char folder[PATH_MAX], *fixed;
+
+	if (**name == '/' || !getcwd(folder, sizeof folder))
+		return NEZHA_OK;
+	if (asprintf(&fixed, "%s/%s", folder, *name) < 0)
+		return NEZHA_ERR_NOMEM;
+	free(*name);
+	*name = fixed;
+	return NEZHA_OK;
+}
+
 /* Whether fd is ours alone, and still the file of that name: another process may have renamed it since it was opened.
  * Where files cannot be locked there is nothing to be found out. */
 static bool is_ours(int fd, const char *path)

@@ -9,6 +9,10 @@
 /* Puts the rank for every "%r" of `name` and this host's name for every "%h".  Whether it fitted. */
 bool nezha_file_name(const char *name, int rank, char *path, size_t len);
 
+/* Makes the name, malloc'd, one that stays the same file's when the working folder changes; it stays as it is if that is not
+ * known.  NEZHA_ERR_NOMEM. */
+int nezha_file_fix(char **name);
+
 /* At most `most` + 1 bytes (so that too long a file is seen to be) from where fd stands, and a NUL behind them; the
  * caller frees it.  NULL: errno. */
 char *nezha_file_read(int fd, size_t most, size_t *len);

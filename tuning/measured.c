@@ -126,6 +126,14 @@ int nezha_measured_take(struct nezha_measured *measured, const char *line, enum 
 	}
 }
 
+bool nezha_measured_any(const struct nezha_measured *measured)
+{
+	for (size_t i = 0; i < measured->count; i++)
+		if (measured->size[i].finished)
+			return true;
+	return false;
+}
+
 const struct nezha_measured_size *nezha_measured_find(const struct nezha_measured *measured, uint64_t bytes)
 {
 	for (size_t i = 0; i < measured->count; i++)

@@ -3,6 +3,7 @@
  * keeps beside its output:
  *
  *     job RANKS NODES PPN               begins what one job told
+ *     concluded RANKS PPN               that scale is in the table, and what was told of it before counts no more (in journals)
  *     mpi|host|topology|rails TEXT      where it ran (fingerprint.h)
  *     at BYTES                          a size is being measured (not in journals)
  *     time BYTES NS CALLS RULE          median of a call under this rule (as NEZHA_TUNE), out of so many calls
@@ -54,6 +55,9 @@ enum nezha_measured_kind {
  * NEZHA_ERR_INVALID: no such line, or more sizes or candidates than there may be. */
 int nezha_measured_take(struct nezha_measured *measured, const char *line, enum nezha_measured_kind *kind,
                         uint64_t *bytes);
+
+/* Whether a size is finished. */
+bool nezha_measured_any(const struct nezha_measured *measured);
 
 /* The size if it is finished; NULL if not. */
 const struct nezha_measured_size *nezha_measured_find(const struct nezha_measured *measured, uint64_t bytes);

@@ -56,14 +56,6 @@ void nezha_tune_problem(const char *format, ...)
 
 /* ---- one number of ranks ---- */
 
-static bool has_finished(const struct nezha_measured *scale)
-{
-	for (size_t i = 0; i < scale->count; i++)
-		if (scale->size[i].finished)
-			return true;
-	return false;
-}
-
 /* All that the table and the journal have must be of where the job runs now. */
 static int check_where(struct run *run)
 {
@@ -78,7 +70,7 @@ static int check_where(struct run *run)
 	for (size_t i = 0; i < run->journal.count; i++) {
 		const struct nezha_measured *scale = &run->journal.scale[i];
 
-		if (!has_finished(scale) ||
+		if (!nezha_measured_any(scale) ||
 		    nezha_fingerprint_equal(scale == run->measured ? &run->before : &scale->where, here))
 			continue;
 		nezha_tune_problem("%s was measured elsewhere, or with other rails: remove it, or give another file "
@@ -198,7 +190,8 @@ static int conclude(struct run *run)
 		                   status == NEZHA_ERR_NOMEM ? "no memory" : "the table has no room for more groups");
 		return status;
 	}
-	return nezha_tune_save(run->table, run->options->output);
+	status = nezha_tune_save(run->table, run->options->output);
+	return status == NEZHA_OK ? nezha_tune_journal_conclude(&run->journal, run->measured) : status;
 }
 
 static int tune_scale(struct run *run, int ranks)
@@ -257,14 +250,15 @@ static int tune(struct run *run)
 static int tell_end(const struct run *run, int status)
 {
 	const char *output = run->options->output;
-	bool kept = false;
+	bool kept = nezha_tune_journal_holds(&run->journal);
 
 	if (status == NEZHA_OK) {
 		nezha_tune_show(&run->progress, "%s is complete: use it with NEZHA_TABLE=%s", output, output);
+		if (kept)
+			nezha_tune_show(&run->progress, "%s keeps what is measured of other scales, which are not finished",
+			                run->journal.path);
 		return NEZHA_TUNE_GOOD;
 	}
-	for (size_t i = 0; i < run->journal.count && !kept; i++)
-		kept = has_finished(&run->journal.scale[i]);
 	if (kept)
 		nezha_tune_problem("%swhat is measured is kept in %s: the same command goes on from there",
 		                   status == NEZHA_INPROGRESS ? "stopped; " : "", run->journal.path);
@@ -315,7 +309,7 @@ int main(int argc, char **argv)
 		status = tune(&run);
 		exit_status = tell_end(&run, status);
 	}
-	nezha_tune_journal_close(&run.journal, status == NEZHA_OK);
+	nezha_tune_journal_close(&run.journal);
 done:
 	nezha_table_free(run.table);
 	nezha_table_free(run.builtin);

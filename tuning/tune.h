@@ -128,7 +128,8 @@ struct nezha_tune_journal {
 	struct nezha_measured *scale;  /* NEZHA_TUNE_SCALES, one for each scale that it has, or gets */
 };
 
-/* Opens or begins it and reads what it has; a last line without an end is dropped.  NEZHA_ERR_SYSTEM. */
+/* Opens or begins it and reads what it has; a last line without an end is dropped.  As long as it is open no other nezha-tune can
+ * have it.  NEZHA_ERR_SYSTEM. */
 int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out);
 
 /* The scale of so many ranks, `ppn` of them on a node, made if there is none.  NULL: no room. */
@@ -137,8 +138,14 @@ struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journ
 /* Appends lines, durable when it returns.  NEZHA_ERR_SYSTEM. */
 int nezha_tune_journal_add(struct nezha_tune_journal *journal, const char *lines);
 
-/* Closes it; and removes it, if all it has is in the table. */
-void nezha_tune_journal_close(struct nezha_tune_journal *journal, bool finished);
+/* The scale is in the table: the journal needs it no more.  NEZHA_ERR_SYSTEM. */
+int nezha_tune_journal_conclude(struct nezha_tune_journal *journal, struct nezha_measured *scale);
+
+/* Whether it has a size that is finished, of a scale that is not in the table. */
+bool nezha_tune_journal_holds(const struct nezha_tune_journal *journal);
+
+/* Closes it; and removes it, if it holds nothing. */
+void nezha_tune_journal_close(struct nezha_tune_journal *journal);
 
 /* ---- what the user sees (tune_progress.c) ---- */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,6 +61,12 @@ struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journ
 	return &journal->scale[journal->count++];
 }
 
+/* Nothing was measured of the scale. */
+static void forget(struct nezha_measured *scale)
+{
+	*scale = (struct nezha_measured){ .scale = { .ranks = scale->scale.ranks, .ppn = scale->scale.ppn } };
+}
+
 /* One line of a journal.  What makes no sense is left out: at worst it is measured again. */
 static void recall(struct nezha_tune_journal *journal, const char *line, struct nezha_measured **scale)
 {
@@ -67,6 +74,8 @@ static void recall(struct nezha_tune_journal *journal, const char *line, struct 
 	uint64_t bytes;
 	int ranks, nodes, ppn;
 
+	if (sscanf(line, "concluded %d %d", &ranks, &ppn) == 2 && (*scale = nezha_tune_journal_scale(journal, ranks, ppn)))
+		forget(*scale);
 	if (sscanf(line, "job %d %d %d", &ranks, &nodes, &ppn) == 3)
 		*scale = ranks >= 2 && ppn >= 1 ? nezha_tune_journal_scale(journal, ranks, ppn) : NULL;
 	if (*scale)
@@ -94,6 +103,33 @@ static int recall_all(struct nezha_tune_journal *journal)
 	return status;
 }
 
+/* Opens the journal and locks it; another one that has just ended may have removed the file in between. */
+static bool open_alone(struct nezha_tune_journal *journal)
+{
+	struct stat file;
+
+	for (int tries = 0; tries < 10; tries++) {
+		journal->fd = open(journal->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+		if (journal->fd < 0 || flock(journal->fd, LOCK_EX | LOCK_NB) || fstat(journal->fd, &file))
+			return false;
+		if (file.st_nlink)
+			return true;
+		close(journal->fd);
+		journal->fd = -1;
+	}
+	errno = EWOULDBLOCK;
+	return false;
+}
+
+static void release(struct nezha_tune_journal *journal)
+{
+	if (journal->fd >= 0)
+		close(journal->fd);
+	free(journal->path);
+	free(journal->scale);
+	*journal = (struct nezha_tune_journal){ .fd = -1 };
+}
+
 int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out)
 {
 	*out = (struct nezha_tune_journal){ .fd = -1 };
@@ -103,11 +139,14 @@ int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out)
 		free(out->scale);
 		return NEZHA_ERR_NOMEM;
 	}
-	out->fd = open(out->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	if (out->fd < 0 || recall_all(out) != NEZHA_OK) {
-		nezha_tune_problem("-o \"%s\": the journal \"%s\" cannot be written: %s; allowed is a file in a folder "
-		                   "that you may write to", output, out->path, strerror(errno));
-		nezha_tune_journal_close(out, false);
+	if (!open_alone(out) || recall_all(out) != NEZHA_OK) {
+		if (errno == EWOULDBLOCK)
+			nezha_tune_problem("-o \"%s\": another nezha-tune is at work on it (it has the journal \"%s\"); wait for its end, "
+			                   "or give another file", output, out->path);
+		else
+			nezha_tune_problem("-o \"%s\": the journal \"%s\" cannot be written: %s; allowed is a file in a folder "
+			                   "that you may write to", output, out->path, strerror(errno));
+		release(out);
 		return NEZHA_ERR_SYSTEM;
 	}
 	return NEZHA_OK;
@@ -121,16 +160,26 @@ int nezha_tune_journal_add(struct nezha_tune_journal *journal, const char *lines
 	return NEZHA_ERR_SYSTEM;
 }
 
-void nezha_tune_journal_close(struct nezha_tune_journal *journal, bool finished)
+int nezha_tune_journal_conclude(struct nezha_tune_journal *journal, struct nezha_measured *scale)
 {
-	struct stat file;
+	char line[64];
 
-	/* One that holds nothing is no use either. */
-	if (journal->fd >= 0 && (finished || (!fstat(journal->fd, &file) && !file.st_size)))
+	snprintf(line, sizeof line, "concluded %d %d\n", scale->scale.ranks, scale->scale.ppn);
+	forget(scale);
+	return nezha_tune_journal_add(journal, line);
+}
+
+bool nezha_tune_journal_holds(const struct nezha_tune_journal *journal)
+{
+	for (size_t i = 0; i < journal->count; i++)
+		if (nezha_measured_any(&journal->scale[i]))
+			return true;
+	return false;
+}
+
+void nezha_tune_journal_close(struct nezha_tune_journal *journal)
+{
+	if (journal->fd >= 0 && !nezha_tune_journal_holds(journal))
 		unlink(journal->path);
-	if (journal->fd >= 0)
-		close(journal->fd);
-	free(journal->path);
-	free(journal->scale);
-	*journal = (struct nezha_tune_journal){ .fd = -1 };
+	release(journal);
 }

@@ -22,6 +22,7 @@ mpitest_scripts = \
 	tests/mpi/interpose.test \
 	tests/mpi/lack.test \
 	tests/mpi/late.test \
+	tests/mpi/launcher.test \
 	tests/mpi/learn.test \
 	tests/mpi/learned.test \
 	tests/mpi/life.test \

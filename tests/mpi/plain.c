@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The plainest C program: the same two reductions as the Fortran and Python ones.
- *   plain [CALLS [dup]]    so many times, with dup on a communicator that is freed then; prints "plain: passed" */
+ *   plain [CALLS [dup|FOLDER]]    so many times, with dup on a communicator that is freed then, or after it has gone to
+ *                                 another folder; prints "plain: passed" */
+#include <unistd.h>
+
 #include "tests/mpi/common.h"
 
 #define N 300001
@@ -14,8 +17,10 @@ int main(int argc, char **argv)
 	MPI_Comm comm = MPI_COMM_WORLD;
 
 	begin(&argc, &argv, MPI_THREAD_SINGLE);
-	if (argc > 2)
+	if (argc > 2 && !strcmp(argv[2], "dup"))
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	else if (argc > 2 && chdir(argv[2]))
+		fail("%s: no such folder", argv[2]);
 	watch(120, "the reductions");
 	for (long c = 0; c < calls; c++) {
 		for (int i = 0; i < N; i++) {

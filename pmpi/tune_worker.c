@@ -190,7 +190,7 @@ static void open_rails(void)
 	tell("host %s", worker.job.here.host);
 	tell("topology %s", worker.job.here.topology);
 	tell("rails %s", worker.job.here.rails);
-	if (!worker.job.rails.count)
+	if (!worker.job.open)
 		give_up("no rail for the %d ranks: %s (nezha-info on each host shows its rails)", scale->ranks,
 		        worker.job.why);
 	for (uint32_t r = 0; r < worker.job.rails.count; r++) {

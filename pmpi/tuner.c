@@ -56,8 +56,10 @@ static void name_rails(const struct nezha_team *team, struct nezha_rail_set *out
 	for (int c = 0; c < common; c++) {
 		struct nezha_subnet subnet = nezha_team_rail(team, c);
 
+		const struct nezha_rail_set one = { .count = 1, .subnet = { subnet } };
+
 		/* Two interfaces in one subnet cannot be told apart by a rule: they are one. */
-		if (!nezha_rail_set_has(out, &subnet))
+		if (nezha_team_rails_named(team, &one) && !nezha_rail_set_has(out, &subnet))
 			out->subnet[out->count++] = subnet;
 	}
 }
@@ -70,7 +72,8 @@ static int describe(nezha_word handle, struct nezha_tuner_job *out)
 	if (!nezha_context.on || nezha_comm_find((MPI_Comm)handle, &comm) != MPI_SUCCESS)
 		return -1;
 	out->scale = comm->scale;
-	if (nezha_comm_is_open(comm) && nezha_comm_ring(comm))
+	out->open = nezha_comm_is_open(comm) && nezha_comm_ring(comm);
+	if (out->open)
 		name_rails(nezha_comm_ring(comm), &out->rails);
 	else
 		snprintf(out->why, sizeof(out->why), "%s", nezha_reason_text(comm->reason));

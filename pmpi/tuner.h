@@ -13,8 +13,9 @@
 
 struct nezha_tuner_job {
 	struct nezha_scale scale;          /* of the communicator */
-	struct nezha_rail_set rails;       /* that its ranks have in common; empty: none */
-	char why[96];                      /* if there are none: why */
+	bool open;                         /* its ranks have rails in common */
+	struct nezha_rail_set rails;       /* ... of these, those that a rule can name */
+	char why[96];                      /* if it is not open: why */
 	struct nezha_fingerprint here;     /* of the calling rank */
 };
 

@@ -139,8 +139,9 @@ static int read_symbols(const struct file *file, const ElfW(Shdr) *symbols, stru
 		if (!name || !is_allreduce(name))
 			continue;
 		out->calls_allreduce = true;
-		/* The PLT entry of an imported function may have an address, but no section. */
-		if (symbol.st_shndx != SHN_UNDEF && strstr(name, "MPI_Allreduce"))
+		/* The PLT entry of an imported function may have an address, but no section.  A tool that is linked in
+		 * defines MPI_Allreduce, and calls PMPI_Allreduce, which is intercepted: only an MPI library defines that. */
+		if (symbol.st_shndx != SHN_UNDEF && !strncmp(name, "PMPI_Allreduce", strlen("PMPI_Allreduce")))
 			out->defines_mpi = true;
 	}
 	return NEZHA_OK;

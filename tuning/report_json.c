@@ -28,9 +28,14 @@ static json_t *row_json(const struct nezha_report *report, const struct nezha_re
 {
 	json_t *rails = json_object();
 
-	for (size_t i = 0; i < NEZHA_REPORT_RAILS; i++)
-		if (*report->rails[i].device && row->rail_bytes[i])
-			json_object_set_new(rails, report->rails[i].device, number(row->rail_bytes[i]));
+	/* Two rails may be over one device: two ports, two subnets. */
+	for (size_t i = 0; i < NEZHA_REPORT_RAILS; i++) {
+		const char *device = report->rails[i].device;
+		uint64_t bytes = row->rail_bytes[i];
+
+		if (*device && bytes)
+			json_object_set_new(rails, device, number(bytes + (uint64_t)json_integer_value(json_object_get(rails, device))));
+	}
 	return json_pack("{so so ss ss so so so so so so}",
 	                 "bytes_min", number(nezha_report_class_low(row->class)),
 	                 "bytes_max", number(nezha_report_class_high(row->class)),

@@ -187,8 +187,11 @@ static void programs_that_can(void **state)
 {
 	struct recipe plain = { .type = ET_DYN, .loader = true, .needed = { "libc.so.6", "libmpicalc.so" } };
 	struct recipe bare = { .type = ET_DYN, .loader = true, .no_dynamic = true, .no_sections = true };
+	struct recipe tool = { .type = ET_EXEC, .loader = true, .needed = { "libmpi.so.40" },
+	                       .imports = { "PMPI_Allreduce" }, .defines = { "MPI_Allreduce" } };
 
 	(void)state;
+	judge(&tool, false, true, "Open MPI", "libmpi.so.40");
 	judge(&plain, false, true, NULL, "does not link an MPI library itself");
 	judge(&bare, false, true, NULL, "does not link an MPI library itself");
 }

@@ -164,6 +164,29 @@ static void test_rails_and_bytes(void **state)
 	nezha_report_free(report);
 }
 
+/* Two ports of an adapter, or two subnets on one interface. */
+static void test_rails_of_one_device(void **state)
+{
+	struct nezha_report *report = make();
+	struct nezha_report_comm *comm = nezha_report_open(report, "w", 8, 4);
+	struct nezha_report_rail rail = { .device = "mlx5_0", .subnet = "10.1.0.0/24", .bytes = 700 };
+	uint64_t bytes[NEZHA_REPORT_RAILS] = { [0] = 700, [1] = 50 };
+	struct nezha_report_call call = {
+		.bytes = 1000, .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .ns = 9, .rail_bytes = bytes,
+	};
+	json_t *json;
+
+	(void)state;
+	nezha_report_count(report, comm, &call);
+	nezha_report_rail(report, 0, &rail);
+	nezha_report_rail(report, 1, &rail);
+	json = read_json(report);
+	assert_int_equal(json_array_size(json_object_get(json, "rails")), 2);
+	assert_int_equal(integer(json_object_get(row(json, 0, 0), "rails"), "mlx5_0"), 750);
+	json_decref(json);
+	nezha_report_free(report);
+}
+
 static void test_registered_memory(void **state)
 {
 	struct nezha_report *report = make();
@@ -319,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_counts_by_class_and_fate),
 		cmocka_unit_test(test_largest_vector_has_a_class),
 		cmocka_unit_test(test_rails_and_bytes),
+		cmocka_unit_test(test_rails_of_one_device),
 		cmocka_unit_test(test_registered_memory),
 		cmocka_unit_test(test_closed_ones_are_folded),
 		cmocka_unit_test(test_reset_forgets_calls),

@@ -115,6 +115,8 @@ int nezha_aggd_create(const struct nezha_aggd_config *config, struct nezha_aggd 
 	aggd->epoll = aggd->wake.fd = aggd->data.fd = aggd->listener.fd = -1;
 	aggd->reserve = aggd_reserve();
 	randombytes_buf(&aggd->epoch, sizeof aggd->epoch);
+	/* Where two of them share a switch, each port gets what is sent to a group of its own only. */
+	randombytes_buf(&aggd->groups, sizeof aggd->groups);
 	rc = aggd_io_create(aggd);
 	/* before it listens, which tells others that it is ready */
 	if (rc == NEZHA_OK && config->devices)

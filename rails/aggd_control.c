@@ -2,7 +2,6 @@
  * The control connections of the aggregation daemon. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "rails/aggd_state.h"
 #include "rails/clock.h"
+#include "rails/ina_address.h"
 #include "rails/strangers.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
@@ -22,18 +22,6 @@
 #define ACCEPT_MOST 64           /* at a time */
 
 _Static_assert(STRANGERS_MOST <= NEZHA_STRANGERS_MOST, "a choice is among all of them");
-
-/* A rank's host that vanishes without a word is noticed after 5 + 3 * 3 s. */
-static void keep_alive(int fd)
-{
-	int on = 1, idle = 5, pause = 3, count = 3;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof pause);
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-}
 
 bool aggd_tell(struct aggd_peer *peer, const struct nezha_ina_record *record)
 {
@@ -78,7 +66,7 @@ static void welcome_stranger(struct nezha_aggd *aggd, int fd, const struct socka
 		close(fd);
 		return;
 	}
-	keep_alive(fd);
+	nezha_ina_keep_alive(fd);
 	peer->end = (struct aggd_end){ AGGD_END_PEER, fd };
 	peer->address = *address;
 	peer->deadline = nezha_now() + JOIN_LIMIT;

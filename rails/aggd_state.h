@@ -94,7 +94,7 @@ struct nezha_aggd {
 	bool draining;
 	bool waiting;                    /* some session waits for its members' answers */
 	uint64_t drain_until;
-	uint16_t groups;                 /* given out so far */
+	uint16_t groups;                 /* the last one given out */
 	uint32_t strangers;              /* peers that have not joined */
 	uint32_t peer_count;
 	LIST_HEAD(, aggd_peer) peers;

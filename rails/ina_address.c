@@ -2,7 +2,9 @@
 #include "rails/ina_address.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "rails/ina_wire.h"
 #include "tuning/status.h"
@@ -51,4 +53,15 @@ int nezha_ina_address_parse(const char *text, struct nezha_ina_address *out, con
 	}
 	*out = result;
 	return NEZHA_OK;
+}
+
+void nezha_ina_keep_alive(int fd)
+{
+	int on = 1, idle = 5, pause = 3, count = 3;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof pause);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }

@@ -18,4 +18,8 @@ struct nezha_ina_address {
 /* NEZHA_OK, or NEZHA_ERR_INVALID with a static text in *wrong: what is allowed, to stand behind "\"TEXT\" ". */
 int nezha_ina_address_parse(const char *text, struct nezha_ina_address *out, const char **wrong);
 
+/* A control connection, at both of its ends: it does not wait to send, and a host that vanishes without a word is noticed after
+ * 5 + 3 * 3 s. */
+void nezha_ina_keep_alive(int fd);
+
 #endif

@@ -2,7 +2,6 @@
  * A rank's control session with its aggregator. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,7 +88,7 @@ static void wait_for(struct nezha_ina *ina, enum nezha_ina_state state, uint64_t
 static void begin(struct nezha_ina *ina)
 {
 	struct sockaddr_in to = address_of(ina), from = { .sin_family = AF_INET };
-	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (ina->rail >= 0)
 		from.sin_addr = ina->engine->rails[ina->rail].nic.address;
@@ -99,7 +98,7 @@ static void begin(struct nezha_ina *ina)
 		give_up(ina, "is not reached", strerror(errno));
 		return;
 	}
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+	nezha_ina_keep_alive(fd);
 	ina->control = fd;
 	wait_for(ina, NEZHA_INA_CONNECTING, CONNECT_LIMIT);
 	if (connect(fd, (struct sockaddr *)&to, sizeof to) && errno != EINPROGRESS)

@@ -57,6 +57,7 @@ static void handle_signals(void (*handler)(int))
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGUSR1, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);       /* whoever reads what it says may go; it stays */
 }
 
 static int wrong(const char *option, const char *value, const char *what)

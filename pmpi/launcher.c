@@ -69,7 +69,13 @@ static bool is_program(const char *word, const char *before)
 static bool is_exporting(int argc, char **argv)
 {
 	static const char *const exports[] = { "-x", "--x", NULL };
-	static const char *const parameters[] = { "-mca", "--mca", "-gmca", "--gmca", NULL };
+	static const char *const parameters[] = { "-mca", "--mca", "-gmca", "--gmca", "--omca", "--gomca", "--prtemca", "--gprtemca",
+		                                  "--pmixmca", "--gpmixmca", NULL };
+	/* with a value that may be the name of a file */
+	static const char *const files[] = { "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-default-hostfile",
+		                             "--default-hostfile", "-rf", "--rankfile", "-tune", "--tune", "-app", "--app",
+		                             "-launch-agent", "--launch-agent", "-prefix", "--prefix", "-wd", "-wdir", "--wdir",
+		                             "-output-filename", "--output-filename", "-report-uri", "--report-uri", NULL };
 	bool program = false;
 
 	for (int i = 1; i < argc; i++) {
@@ -81,6 +87,8 @@ static bool is_exporting(int argc, char **argv)
 			if (i + 1 < argc && !strcmp(argv[i + 1], "mca_base_env_list"))
 				return true;
 			i += 2;
+		} else if (is_one_of(argv[i], files)) {
+			i++;
 		} else if (is_one_of(argv[i], exports)) {
 			return true;
 		} else {

@@ -56,6 +56,8 @@ static void name_rails(const struct nezha_engine *engine, char names[CAUSES])
 
 /* ---- finding out ---- */
 
+/* From when the last path was lost; what it was silent for before counts with the longest one only: the others are about what comes of
+ * connecting anew. */
 static uint64_t patience(const struct nezha_link *link)
 {
 	int joined = 0, refused = 0;
@@ -64,7 +66,8 @@ static uint64_t patience(const struct nezha_link *link)
 		joined += link->paths[r].joined;
 		refused += link->paths[r].joined && link->paths[r].error == ECONNREFUSED;
 	}
-	return refused == joined ? REFUSED_AFTER : refused ? PARTLY_REFUSED_AFTER : LOST_AFTER;
+	return refused == joined ? REFUSED_AFTER : refused ? PARTLY_REFUSED_AFTER :
+	       link->silent < LOST_AFTER ? LOST_AFTER - link->silent : 0;
 }
 
 /* Time in which no rank was in a call, or attended, does not count: nobody may have looked at the other ends. */

@@ -27,6 +27,7 @@ struct nezha_path_sample {
 	uint64_t sent;        /* of these: that the transport has begun to send */
 	uint64_t acked;       /* of these: known to have arrived */
 	uint64_t shut;        /* us so far in which the receiver's window was shut */
+	uint64_t quiet;       /* ns since the peer's host last answered anything; 0: the transport does not tell, and looks to that itself */
 	uint32_t rtt;         /* us: the shortest round trip seen, what an empty path takes */
 	bool narrow;          /* the receiver's window holds the sender back at this moment */
 	bool in_flight;       /* something was sent and is not acknowledged */

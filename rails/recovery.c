@@ -15,7 +15,7 @@
 #define CARRIER_AFTER (4 * NEZHA_MSEC)  /* no acknowledgement for so long: is there a carrier? */
 #define STALL_AFTER (50 * NEZHA_MSEC)   /* no acknowledgement for so long: the path is dead, if another lives */
 #define STALL_SEEN (10 * NEZHA_MSEC)    /* ... nothing is expected of it */
-#define STALL_ALONE (2 * NEZHA_SEC)     /* ... or if none does: the transport would wait for minutes (tcp_retries2), we connect anew */
+#define STALL_ALONE (2 * NEZHA_SEC)     /* ... or, if none does, and nothing else was heard: TCP would wait for minutes (tcp_retries2) */
 #define DARK_PAUSE (5 * NEZHA_SEC)      /* between attempts over an interface that says it has no carrier */
 /* A path over which so many blocks came wrong within this time is lost, if another one is up; without another one, if one
  * block has come wrong WRONG_MOST times.  It is not connected again for a time that doubles with each such loss. */
@@ -40,7 +40,7 @@ static void look_now(struct nezha_path *path, uint64_t now)
 		path->down_before = 0;
 	if (sample.acked != path->last.acked || !sample.in_flight)
 		path->stalled = 0;
-	else
+	else if (path->last.in_flight)
 		path->stalled += nezha_looked(path->last.time, now);
 	nezha_estimator_sample(&path->estimator, &sample);
 	path->last = sample;
@@ -79,18 +79,25 @@ static void give_up_if_slow(struct nezha_path *path)
 	nezha_link_path_fail(path, "it has become far slower");
 }
 
+/* On a slow path one lost packet can hold up what counts as acknowledged for seconds, while answers come in all the time. */
+static bool is_dead(const struct nezha_path *path)
+{
+	if (nezha_link_paths_up(path->link) > 1)
+		return path->stalled >= STALL_AFTER;
+	return path->stalled >= STALL_ALONE && path->last.quiet >= STALL_ALONE;
+}
+
 /* The path does not move although it should. */
 static void doubt(struct nezha_path *path, uint64_t now)
 {
 	struct nezha_link *link = path->link;
-	bool alone = nezha_link_paths_up(link) == 1;
 
 	if (path->stalled >= CARRIER_AFTER && now - path->doubted > CARRIER_AFTER && link->card.host != link->engine->card.host) {
 		path->doubted = now;
 		link->engine->doubted |= 1u << path->rail;
 		nezha_service_kick(link->engine->service);
 	}
-	if (path->stalled >= (alone ? STALL_ALONE : STALL_AFTER))
+	if (is_dead(path))
 		nezha_link_path_fail(path, "nothing is acknowledged");
 	else
 		give_up_if_slow(path);
@@ -224,7 +231,6 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	struct nezha_engine *engine = link->engine;
 	uint64_t now = nezha_now();
 	struct nezha_requeued again;
-	uint64_t silent = path->stalled;
 
 	if (!path->up)
 		return;
@@ -239,8 +245,10 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	path->probe_left = 0;
 	path->back_have = 0;
 	/* One that could be connected but has carried nothing has not ended the time without any. */
-	if (!nezha_link_paths_up(link))
-		link->down_since = now - path->down_before - silent;
+	if (!nezha_link_paths_up(link)) {
+		link->down_since = now - path->down_before;
+		link->silent = path->stalled;
+	}
 	again = requeue(link, path);
 	nezha_event_lost(path, cause, &again);
 	nezha_link_ask_again(link);

@@ -149,8 +149,10 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 	out->narrow = info.tcpi_snd_wnd && info.tcpi_notsent_bytes &&
 	              flying + 65536 > info.tcpi_snd_wnd;
 	out->rtt = info.tcpi_min_rtt;
-	/* A receiver that takes nothing in is asked for its window now and then, and answers as long as there is a way. */
-	out->in_flight = info.tcpi_unacked > 0 || info.tcpi_probes > 1;
+	out->quiet = info.tcpi_last_ack_recv * NEZHA_MSEC;
+	/* A receiver that takes nothing in is asked for its window now and then, and answers as long as there is a way; not when it is asked
+	 * within half a second (tcp_invalid_ratelimit), and one answer may get lost. */
+	out->in_flight = info.tcpi_unacked > 0 || info.tcpi_probes > 2;
 	out->recovering = info.tcpi_ca_state == TCP_CA_Loss;
 	return NEZHA_OK;
 }

@@ -270,18 +270,19 @@ static int tell_end(const struct run *run, int status)
 static int begin(struct run *run, struct nezha_tune_options *options)
 {
 	bool is_new;
-	int status = nezha_tune_load(options->extend ? options->extend : options->output, &run->table, &is_new);
+	int status = nezha_table_builtin(&run->builtin);
 
+	if (status == NEZHA_OK)
+		status = nezha_tune_find_parts(options);
+	/* The journal's lock is the output's, too: the table is read under it. */
+	if (status == NEZHA_OK)
+		status = nezha_tune_journal_open(options->output, &run->journal);
+	if (status == NEZHA_OK)
+		status = nezha_tune_load(options->extend ? options->extend : options->output, &run->table, &is_new);
 	if (status == NEZHA_OK && is_new && options->extend) {
 		nezha_tune_problem("--extend \"%s\": there is no such table", options->extend);
 		status = NEZHA_ERR_INVALID;
 	}
-	if (status == NEZHA_OK)
-		status = nezha_table_builtin(&run->builtin);
-	if (status == NEZHA_OK)
-		status = nezha_tune_find_parts(options);
-	if (status == NEZHA_OK)
-		status = nezha_tune_journal_open(options->output, &run->journal);
 	return status;
 }
 

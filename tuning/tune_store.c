@@ -110,7 +110,10 @@ static bool open_alone(struct nezha_tune_journal *journal)
 
 	for (int tries = 0; tries < 10; tries++) {
 		journal->fd = open(journal->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-		if (journal->fd < 0 || flock(journal->fd, LOCK_EX | LOCK_NB) || fstat(journal->fd, &file))
+		if (journal->fd < 0)
+			return false;
+		/* Where files cannot be locked nobody is found out. */
+		if ((flock(journal->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || fstat(journal->fd, &file))
 			return false;
 		if (file.st_nlink)
 			return true;

@@ -94,7 +94,7 @@ struct nezha_link {
 	bool pumping, pump_again;       /* nezha_link_pump is at work, and has to go round again */
 	bool opened;                    /* a team has waited for its paths */
 	uint64_t down_since;            /* ns: since when no path is up, 0 if one is */
-	uint64_t silent;                /* ns for which the last one had carried nothing before that */
+	uint64_t silent;                /* ns for which nothing had been heard over the last one before that */
 };
 
 /* The link to the process of `card`, made on first need.  NULL: no memory. */

@@ -247,7 +247,7 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	/* One that could be connected but has carried nothing has not ended the time without any. */
 	if (!nezha_link_paths_up(link)) {
 		link->down_since = now - path->down_before;
-		link->silent = path->stalled;
+		link->silent = path->stalled < path->last.quiet ? path->stalled : path->last.quiet;
 	}
 	again = requeue(link, path);
 	nezha_event_lost(path, cause, &again);

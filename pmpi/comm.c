@@ -12,6 +12,8 @@
 #include "tuning/report.h"
 #include "tuning/status.h"
 
+#define RESERVE (256u << 10)    /* bytes: a struct nezha_comm, nezha_scale_find for 10,000 ranks, and room for the MPI library */
+
 struct nezha_team *nezha_comm_ring(const struct nezha_comm *comm)
 {
 	return comm->hierarchy ? nezha_hierarchy_ring(comm->hierarchy) : comm->team;
@@ -83,27 +85,63 @@ static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
 	return MPI_SUCCESS;
 }
 
+/* A rank that cannot even tell whether the others go to the rails would leave them waiting: for that much, memory is kept back. */
+static void keep_reserve(void)
+{
+	pthread_mutex_lock(&nezha_context.lock);
+	if (!nezha_context.reserve)
+		nezha_context.reserve = malloc(RESERVE);
+	pthread_mutex_unlock(&nezha_context.lock);
+}
+
+static bool use_reserve(void)
+{
+	void *reserve;
+
+	pthread_mutex_lock(&nezha_context.lock);
+	reserve = nezha_context.reserve;
+	nezha_context.reserve = NULL;
+	pthread_mutex_unlock(&nezha_context.lock);
+	free(reserve);
+	return reserve != NULL;
+}
+
 int nezha_comm_begin(void)
 {
+	keep_reserve();
 	return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm, &nezha_context.keyval, NULL);
 }
 
-/* How far the communicator is one for the rails, as all of its ranks find alike. */
-static int examine(MPI_Comm handle, struct nezha_comm *comm)
+/* How far the communicator is one for the rails, as all of its ranks find alike.  *status: NEZHA_ERR_NOMEM if this one cannot. */
+static int examine(MPI_Comm handle, struct nezha_comm *comm, int *status)
 {
-	int inter = 0, error, status;
+	int inter = 0, error;
 
 	comm->reason = NEZHA_REASON_COMM;
+	*status = NEZHA_OK;
 	error = PMPI_Comm_test_inter(handle, &inter);
 	if (error != MPI_SUCCESS || inter)
 		return error;
-	status = nezha_scale_find(handle, &comm->scale);
-	if (status == NEZHA_ERR_NOMEM)
-		return nezha_failure(handle, status);
-	if (status != NEZHA_OK || comm->scale.ranks < 2)
-		return MPI_SUCCESS;
-	comm->reason = NEZHA_REASON_RULE;
+	*status = nezha_scale_find(handle, &comm->scale);
+	if (*status == NEZHA_OK && comm->scale.ranks >= 2)
+		comm->reason = NEZHA_REASON_RULE;
 	return MPI_SUCCESS;
+}
+
+static int make(MPI_Comm handle, struct nezha_comm **out)
+{
+	int status = NEZHA_ERR_NOMEM, error = MPI_SUCCESS;
+
+	*out = calloc(1, sizeof(**out));
+	if (*out)
+		error = examine(handle, *out, &status);
+	if (error == MPI_SUCCESS && status != NEZHA_ERR_NOMEM)
+		return MPI_SUCCESS;
+	free(*out);
+	*out = NULL;
+	if (error != MPI_SUCCESS)
+		return error;
+	return use_reserve() ? make(handle, out) : nezha_failure(handle, NEZHA_ERR_NOMEM);
 }
 
 static void open_report(MPI_Comm handle, struct nezha_comm *comm)
@@ -118,30 +156,26 @@ static void open_report(MPI_Comm handle, struct nezha_comm *comm)
 
 static int create(MPI_Comm handle, struct nezha_comm **out)
 {
-	struct nezha_comm *comm = calloc(1, sizeof(*comm));
+	struct nezha_comm *comm;
 	int error;
 
-	if (!comm)
-		return nezha_failure(handle, NEZHA_ERR_NOMEM);
-	error = examine(handle, comm);
+	keep_reserve();
+	error = make(handle, &comm);
 	if (error != MPI_SUCCESS)
-		goto failed;
+		return error;
 	/* The list first: once the attribute is set, it is delete_comm that takes it out. */
 	pthread_mutex_lock(&nezha_context.lock);
 	LIST_INSERT_HEAD(&nezha_context.comms, comm, entry);
 	pthread_mutex_unlock(&nezha_context.lock);
 	error = PMPI_Comm_set_attr(handle, nezha_context.keyval, comm);
-	if (error != MPI_SUCCESS)
-		goto failed_attribute;
-	open_report(handle, comm);
-	*out = comm;
-	return MPI_SUCCESS;
-
-failed_attribute:
+	if (error == MPI_SUCCESS) {
+		open_report(handle, comm);
+		*out = comm;
+		return MPI_SUCCESS;
+	}
 	pthread_mutex_lock(&nezha_context.lock);
 	LIST_REMOVE(comm, entry);
 	pthread_mutex_unlock(&nezha_context.lock);
-failed:
 	free(comm);
 	return error;
 }
@@ -182,6 +216,7 @@ void nezha_comm_end(void)
 {
 	struct nezha_comm *comm;
 
+	use_reserve();
 	pthread_mutex_lock(&nezha_context.lock);
 	LIST_FOREACH(comm, &nezha_context.comms, entry) {
 		nezha_comm_retire(comm, NEZHA_REASON_STATE);

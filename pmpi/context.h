@@ -52,6 +52,7 @@ struct nezha_context {
 
 	pthread_mutex_t lock;             /* of what follows; no MPI call under it */
 	LIST_HEAD(nezha_comm_list, nezha_comm) comms;
+	void *reserve;                    /* memory for a communicator's state when there is no other; NULL: it was used */
 	struct nezha_engine *engine;      /* NULL: no team was opened yet */
 	struct nezha_learned *learned;    /* NULL: none is wanted */
 	uint32_t teams;                   /* opened with this process as the leader */

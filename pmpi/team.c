@@ -255,16 +255,27 @@ static int exchange(MPI_Comm handle, struct nezha_comm *comm, int rank, struct i
 	return join(handle, comm, engine, all, cards, rank);
 }
 
+/* A rank without memory for what the others say would leave them waiting for its own introduction: so all hear of it before. */
+static int agree_on_memory(MPI_Comm handle, int rank, bool mine, bool *lack)
+{
+	if (!mine)
+		nezha_lack_clear(&nezha_context.lack);
+	return agree_on_lack(handle, rank, !mine, lack);
+}
+
 int nezha_team_open(MPI_Comm handle, struct nezha_comm *comm)
 {
 	struct introduction *all = malloc((size_t)comm->scale.ranks * sizeof(*all));
 	struct nezha_card *cards = malloc((size_t)comm->scale.ranks * sizeof(*cards));
 	int rank, error = PMPI_Comm_rank(handle, &rank);
+	bool lack = false;
 
-	if (error == MPI_SUCCESS && all && cards)
-		error = exchange(handle, comm, rank, all, cards);
+	if (error == MPI_SUCCESS)
+		error = agree_on_memory(handle, rank, all && cards, &lack);
+	if (error == MPI_SUCCESS && lack)
+		nezha_comm_retire(comm, NEZHA_REASON_OPEN_FAILED);
 	else if (error == MPI_SUCCESS)
-		error = nezha_failure(handle, NEZHA_ERR_NOMEM);
+		error = exchange(handle, comm, rank, all, cards);
 	free(cards);
 	free(all);
 	return error;

@@ -109,15 +109,17 @@ bool nezha_collective_tell(struct nezha_team *team, const struct nezha_grid *gri
 }
 
 /* The least token is the greatest: all ranks hold the same.  A rail that has come back may have been left out before for long: its
- * time is to be measured again. */
+ * time is to be measured again.  Whether it has is told by notes alone: what ranks held at the opening, one may have lost by then. */
 static void agree(struct nezha_team *team, int i, const uint64_t of[2])
 {
 	struct nezha_collective *member = &team->collective[i];
-	uint64_t before = member->agreed;
 
 	member->agreed = of[0] == ~of[1] ? of[0] : 0;
-	if (member->agreed && member->agreed != before)
+	if (!member->agreed || member->agreed == member->noted)
+		return;
+	if (member->noted)
 		nezha_split_renew(team->split, i);
+	member->noted = member->agreed;
 }
 
 void nezha_collective_learn(struct nezha_team *team, const uint64_t values[NEZHA_RAIL_VALUES])

@@ -73,8 +73,10 @@ KINDS = {
         Kind("rail-down", _whole("down"), _whole("up"), True),
         Kind("corrupt", _spoil("corrupt"), _link("spoil", "off"), False),
         Kind("reorder", _spoil("reorder"), _link("spoil", "off"), False),
+        Kind("nothing", lambda *_: None, lambda *_: None, True),
     ]
 }
+CONTROL = {"nothing"}  # no fault: what of the others' times is none of theirs.  Only where it is asked for
 NEED_LOSSY = {"lossy", "corrupt", "reorder"}
 
 

@@ -192,7 +192,7 @@ static uint64_t token(void *state)
 {
 	struct mock_rail *rail = state;
 
-	return rail->hub->fault == MOCK_LEAVES && rail->rank == 1 && rail->asked++ / 8 % 2 ? 0 : 4711;
+	return rail->hub->fault == MOCK_LEAVES && rail->rank == 1 && rail->asked++ / MOCK_STAYS % 2 ? 0 : 4711;
 }
 
 const struct nezha_collective_ops mock_token_ops = {

@@ -21,6 +21,8 @@ enum mock_fault {
 	MOCK_FAULTS
 };
 
+#define MOCK_STAYS 8      /* MOCK_LEAVES: so many times rank 1's token is there when it is asked for, then not so many times */
+
 struct mock_hub;
 
 /* One per rank and team. */

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "rails/collective.h"
+#include "rails/engine.h"
 #include "rails/split.h"
 #include "tests/conformance/mock_rail.h"
 #include "tests/conformance/world.h"
@@ -95,11 +97,52 @@ static void test_collectives(void **state)
 		}
 }
 
+/* A rank that loses the rail within the opening, and has it again before the first note, divides calls as the others do. */
+struct opening {
+	struct mock_hub *hub;
+	struct nezha_split splits[3];  /* by rank */
+};
+
+static void with_opening(struct member *member, void *argument)
+{
+	struct opening *opening = argument;
+	struct nezha_team *team = member->team;
+	struct mock_rail rail;
+
+	attach_mock(member, &mock_token_ops, &rail, opening->hub);
+	pthread_mutex_lock(&member->engine->lock);
+	rail.asked = member->rank == 1 ? MOCK_STAYS : 0;
+	nezha_collective_open(team, 1);
+	rail.asked = 0;
+	pthread_mutex_unlock(&member->engine->lock);
+	for (int i = 0; i < 3; i++)
+		world_call(member, team, NEZHA_FLOAT32, NEZHA_SUM, 5000, 4096, false, 0, 0);
+	world_call(member, team, NEZHA_FLOAT32, NEZHA_SUM, 50021, 4096, false, 0, 0);
+	world_barrier(member);
+	opening->splits[member->rank] = *team->split;
+	nezha_team_detach(team);
+	mock_rail_end(&rail);
+}
+
+static void test_opening(void **state)
+{
+	struct opening opening = { mock_hub_create(3, MOCK_LEAVES), { { 0 } } };
+
+	(void)state;
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, with_opening, &opening), 0);
+	mock_hub_destroy(opening.hub);
+	for (int rank = 1; rank < 3; rank++)
+		for (int k = 0; k < NEZHA_SPLIT_CLASSES; k++)
+			assert_memory_equal(opening.splits[rank].classes[k].tried, opening.splits[0].classes[k].tried,
+			                    sizeof opening.splits[0].classes[k].tried);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_collective),
 		cmocka_unit_test(test_collectives),
+		cmocka_unit_test(test_opening),
 	};
 
 	world_filter();

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
 mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/death tests/mpi/freed tests/mpi/lack tests/mpi/late tests/mpi/life tests/mpi/many tests/mpi/plain tests/mpi/progress tests/mpi/remap \
-	tests/mpi/threads
+	tests/mpi/scarce tests/mpi/threads
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
 mpitest_osu = tests/mpi/osu_hooks
 mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
@@ -43,7 +43,7 @@ mpitest_scripts = \
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
 	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py tests/mpi/strangers.py tests/mpi/crowd.py tests/mpi/trace.py \
-	tests/mpi/corrupt.c tests/mpi/flip.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
+	tests/mpi/corrupt.c tests/mpi/flip.c tests/mpi/nomemory.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
 mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
@@ -101,6 +101,9 @@ tests/mpi/tool.openmpi.so: tests/mpi/tool.c
 tests/mpi/nothread.so: $(top_srcdir)/tests/mpi/nothread.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/nothread.c -ldl
+tests/mpi/nomemory.so: $(top_srcdir)/tests/mpi/nomemory.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fno-builtin -D_GNU_SOURCE= -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/mpi/nomemory.c
 tests/mpi/corrupt.so: $(top_srcdir)/tests/mpi/corrupt.c $(top_srcdir)/tuning/model.h
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -I$(top_srcdir) -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/corrupt.c
@@ -110,8 +113,8 @@ tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c
 tests/mpi/flip.so: $(top_srcdir)/tests/mpi/flip.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/flip.c
-check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/noshare.so tests/mpi/nothread.so
-CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/noshare.so tests/mpi/nothread.so
+check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
+CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

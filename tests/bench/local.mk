@@ -14,6 +14,8 @@ EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/node tests/bench/c
 	tests/bench/bed.py tests/bench/changes.py tests/bench/checks.py tests/bench/cold.py tests/bench/crowds.py tests/bench/experiments.py tests/bench/faults.py \
 	tests/bench/figures.py tests/bench/hits.py tests/bench/kinds.py tests/bench/mixes.py tests/bench/pages.py tests/bench/plot.py tests/bench/prices.py \
 	tests/bench/runs.py tests/bench/scene.py tests/bench/verbs tests/bench/worse.py
+# make would take the script for something to be built from storm.c
+tests/bench/storm: ;
 tests/bench/storm.mpich tests/bench/storm.openmpi: $(top_srcdir)/tests/mpi/common.h
 
 # faults of TCP rails while calls run: make check-faults SEED=n COUNT=n; a slice of it is part of make check

@@ -5,7 +5,7 @@
 
 #include "tuning/fingerprint.h"
 
-/* Where this process runs: its MPI, its host, the rails that NEZHA_RAILS chooses here.  Local. */
+/* Where this process runs: its MPI, its host, its rails (nezha_rails_describe).  Local. */
 void nezha_origin_here(struct nezha_fingerprint *out);
 
 /* Rank 0, at start: one warning if the job's table was measured elsewhere.  Never fails: a table that does not

@@ -26,6 +26,8 @@ struct selection {
 	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
 };
 
+static struct selection in_use;  /* what the engine was made with, if there is one; nezha_context.lock */
+
 static void log_notes(const char *notes)
 {
 	for (size_t len; notes && *notes; notes += len + (notes[len] == '\n')) {
@@ -187,7 +189,13 @@ void nezha_rails_describe(struct nezha_fingerprint *out)
 {
 	struct selection selection;
 
-	select_rails(&selection);
+	/* What was learnt or measured was so with the engine's rails: that one of them has no carrier just now changes nothing. */
+	pthread_mutex_lock(&nezha_context.lock);
+	if (nezha_context.engine)
+		selection = in_use;
+	else
+		select_rails(&selection);
+	pthread_mutex_unlock(&nezha_context.lock);
 	nezha_fingerprint_host(selection.rails, selection.count, out);
 }
 
@@ -202,7 +210,6 @@ static bool is_leader(const struct nezha_job *job)
 
 static int create(struct nezha_engine **out)
 {
-	struct selection selection = { .count = 0 };
 	struct nezha_engine_config config = {
 		.process = nezha_context.job.rank,
 		.key = nezha_context.job.key,
@@ -215,9 +222,9 @@ static int create(struct nezha_engine **out)
 	};
 
 	/* Without rails there is still an engine: the ranks then agree that they have none. */
-	select_rails(&selection);
-	config.rails = selection.rails;
-	config.rail_count = selection.count;
+	select_rails(&in_use);
+	config.rails = in_use.rails;
+	config.rail_count = in_use.count;
 	config.sharp.wanted = nezha_nic_sharp(nezha_context.job.settings.rails, config.sharp.device);
 	config.sharp.leader = is_leader(&nezha_context.job);
 	config.reproducible = nezha_context.job.settings.reproducible;

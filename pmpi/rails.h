@@ -16,7 +16,8 @@ int nezha_rails_check(bool *told);
 /* The process's engine, made at the first call; any thread.  It has no rails if none could be chosen. */
 int nezha_rails_engine(struct nezha_engine **out);
 
-/* What this host is like with the job's rails (rails/fingerprint.h), but for the MPI library.  Local. */
+/* What this host is like with the job's rails (rails/fingerprint.h), but for the MPI library: with those that the engine was
+ * made with, before there is one with those that would be chosen now.  Local; takes nezha_context.lock. */
 void nezha_rails_describe(struct nezha_fingerprint *out);
 
 /* Lets go of the engine; no team is left. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rails/fingerprint.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,13 +43,34 @@ static void describe_host(char *out, size_t len)
 	nezha_text_clean(out, strlen(out));
 }
 
+/* By subnet, then by all else that the texts tell of a rail: neither the names of a host's interfaces nor the order in which
+ * NEZHA_RAILS names them makes another cluster. */
+static int compare_rails(const void *left, const void *right)
+{
+	const struct nezha_nic *a = &((const struct nezha_rail_nic *)left)->nic, *b = &((const struct nezha_rail_nic *)right)->nic;
+	uint32_t x = ntohl(nezha_subnet_of(a->address.s_addr, a->prefix).address);
+	uint32_t y = ntohl(nezha_subnet_of(b->address.s_addr, b->prefix).address);
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix ? -1 : 1;
+	if (a->speed != b->speed)
+		return a->speed < b->speed ? -1 : 1;
+	return a->mtu < b->mtu ? -1 : a->mtu > b->mtu;
+}
+
 static void describe_rails(const struct nezha_rail_nic *rails, size_t count, struct nezha_fingerprint *out)
 {
 	struct nezha_rail_set set = { .count = 0 };
+	struct nezha_rail_nic sorted[NEZHA_RAIL_SET_MAX];
+	size_t listed = count < NEZHA_RAIL_SET_MAX ? count : NEZHA_RAIL_SET_MAX;
 	int at = snprintf(out->topology, sizeof out->topology, "%zu rail%s", count, count == 1 ? "" : "s");
 
-	for (size_t r = 0; r < count && r < NEZHA_RAIL_SET_MAX; r++) {
-		const struct nezha_nic *nic = &rails[r].nic;
+	memcpy(sorted, rails, listed * sizeof *sorted);
+	qsort(sorted, listed, sizeof *sorted, compare_rails);
+	for (size_t r = 0; r < listed; r++) {
+		const struct nezha_nic *nic = &sorted[r].nic;
 		const char *before = r ? ", " : ": ";
 
 		set.subnet[set.count++] = nezha_subnet_of(nic->address.s_addr, nic->prefix);

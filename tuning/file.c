@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tuning/status.h"
@@ -98,39 +99,70 @@ static bool is_ours(int fd, const char *path)
 	return !fstat(fd, &mine) && !stat(path, &there) && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
-/* Writes PATH.new, as `new`, and renames it. */
-static int write_and_rename(int fd, const char *new, const char *path, const char *text)
+/* Opens PATH.new, as `new`, if it can be ours alone; -1: errno, EBUSY if another process has it. */
+static int open_alone(const char *new)
 {
-	int status = NEZHA_ERR_SYSTEM, problem;
+	int fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
-	if (!ftruncate(fd, 0) && nezha_file_write(fd, text, strlen(text)) == NEZHA_OK && !fsync(fd) &&
-	    !rename(new, path))
-		status = NEZHA_OK;
-	problem = errno;
-	if (status != NEZHA_OK)
-		unlink(new);
-	errno = problem;
-	return status;
+	if (fd < 0 || is_ours(fd, new))
+		return fd;
+	close(fd);
+	errno = EBUSY;
+	return -1;
 }
 
-int nezha_file_replace(const char *path, const char *text)
+static bool name_new(const char *path, char new[PATH_MAX])
 {
-	char *new;
-	int fd, status = NEZHA_ERR_SYSTEM, problem;
+	if (snprintf(new, PATH_MAX, "%s.new", path) < PATH_MAX)
+		return true;
+	errno = ENAMETOOLONG;
+	return false;
+}
 
-	if (asprintf(&new, "%s.new", path) < 0)
-		return NEZHA_ERR_NOMEM;
-	fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd >= 0 && !is_ours(fd, new))
-		errno = EBUSY;
-	else if (fd >= 0)
-		status = write_and_rename(fd, new, path, text);
-	problem = errno;
-	if (fd >= 0)
-		close(fd);
-	free(new);
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Opens it anew for each look instead of waiting in flock(): that has no limit, and ends with a lock on what is PATH by now, for
+ * whoever had it has renamed it. */
+int nezha_file_reserve(const char *path, double seconds)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+	double end = now() + seconds;
+	char new[PATH_MAX];
+	int fd;
+
+	if (!name_new(path, new))
+		return -1;
+	while ((fd = open_alone(new)) < 0 && errno == EBUSY && now() < end)
+		nanosleep(&nap, NULL);
+	return fd;
+}
+
+int nezha_file_replace(const char *path, int reserved, const char *text)
+{
+	char new[PATH_MAX];
+
+	if (name_new(path, new) && !ftruncate(reserved, 0) && nezha_file_write(reserved, text, strlen(text)) == NEZHA_OK &&
+	    !fsync(reserved) && !rename(new, path))
+		return NEZHA_OK;
+	return NEZHA_ERR_SYSTEM;
+}
+
+void nezha_file_release(const char *path, int reserved)
+{
+	char new[PATH_MAX];
+	int problem = errno;
+
+	/* It has its name still, if it was not renamed: what has that name after it was is another process's. */
+	if (name_new(path, new) && is_ours(reserved, new))
+		unlink(new);
+	close(reserved);
 	errno = problem;
-	return status;
 }
 
 /* The folder that `path` is in, malloc'd. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuning/file.h"
 #include "tuning/log.h"
 #include "tuning/scales.h"
 #include "tuning/status.h"
@@ -196,10 +197,10 @@ static int merge(const struct nezha_learned *learned, const struct nezha_table *
 	return NEZHA_OK;
 }
 
-static int save(const struct nezha_table *table, const char *path)
+static int save(const struct nezha_table *table, const char *path, int reserved)
 {
 	char *error;
-	int status = nezha_table_save(table, path, &error);
+	int status = nezha_table_save(table, path, reserved, &error);
 
 	if (status == NEZHA_ERR_SYSTEM)
 		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %m", path);
@@ -209,27 +210,44 @@ static int save(const struct nezha_table *table, const char *path)
 	return status;
 }
 
-int nezha_learned_write(const struct nezha_learned *learned, const struct nezha_table *base,
-                        const struct nezha_fingerprint *here, const char *path)
+/* Reads, merges and writes; the file is reserved. */
+static int extend(const struct nezha_learned *learned, const struct nezha_table *base, const struct nezha_fingerprint *here,
+                  const char *path, int reserved)
 {
 	struct nezha_table *table;
-	int status;
+	int status = open_table(path, here, &table);
 
-	if (!learned->count) {
-		nezha_warn("NEZHA_LEARNED=%s: no size had calls enough to be learnt, nothing is written", path);
-		return NEZHA_OK;
-	}
-	status = open_table(path, here, &table);
 	if (status != NEZHA_OK)
 		return status;
 	status = merge(learned, base, table);
 	if (status == NEZHA_OK)
 		status = nezha_scales_sign(table, here, "learnt by jobs with Nezha " PACKAGE_VERSION);
 	if (status == NEZHA_OK)
-		status = save(table, path);
+		status = save(table, path, reserved);
 	else
 		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %s", path, status == NEZHA_ERR_NOMEM ?
 		            "no memory" : "it has no room for more scales");
 	nezha_table_free(table);
+	return status;
+}
+
+int nezha_learned_write(const struct nezha_learned *learned, const struct nezha_table *base,
+                        const struct nezha_fingerprint *here, const char *path)
+{
+	int reserved, status;
+
+	if (!learned->count) {
+		nezha_warn("NEZHA_LEARNED=%s: no size had calls enough to be learnt, nothing is written", path);
+		return NEZHA_OK;
+	}
+	/* Before it is read: what another job or nezha-tune puts into it until it is written would be lost. */
+	reserved = nezha_file_reserve(path, NEZHA_FILE_PATIENCE);
+	if (reserved < 0) {
+		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %m%s", path,
+		            errno == EBUSY ? ", others have been writing it for some seconds" : "");
+		return NEZHA_ERR_SYSTEM;
+	}
+	status = extend(learned, base, here, path, reserved);
+	nezha_file_release(path, reserved);
 	return status;
 }

@@ -38,7 +38,8 @@ int nezha_learned_rules(const struct nezha_model *model, const struct nezha_tabl
 int nezha_learned_check(const char *path, const struct nezha_fingerprint *here);
 
 /* Writes all that is kept into the table at `path`, made if there is none: the rules of its scales take the place of
- * those there, all others stay.  Logs what keeps it from doing so, in one line; the file is then as it was. */
+ * those there, all others stay.  Waits for others that do the same (NEZHA_FILE_PATIENCE).  Logs what keeps it from
+ * doing so, in one line; the file is then as it was. */
 int nezha_learned_write(const struct nezha_learned *learned, const struct nezha_table *base,
                         const struct nezha_fingerprint *here, const char *path);
 

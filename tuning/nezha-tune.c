@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tuning/bytes.h"
+#include "tuning/file.h"
 #include "tuning/scales.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
@@ -24,6 +25,7 @@ struct run {
 	struct nezha_measured *measured;
 	struct nezha_fingerprint before;   /* where the journal has what it had of it; its own is then the job's */
 	bool told_where;               /* that was looked at */
+	bool written;                  /* the table at the output has something of this run */
 	char lines[16384];             /* of the size that is being measured, for the journal */
 	size_t len;
 };
@@ -56,17 +58,24 @@ void nezha_tune_problem(const char *format, ...)
 
 /* ---- one number of ranks ---- */
 
+static int check_table(const struct run *run)
+{
+	char differences[800];
+
+	if (!nezha_fingerprint_differs(run->table, &run->measured->where, differences, sizeof differences))
+		return NEZHA_OK;
+	nezha_tune_problem("the table was measured elsewhere (%s): give another file with -o", differences);
+	return NEZHA_ERR_INVALID;
+}
+
 /* All that the table and the journal have must be of where the job runs now. */
 static int check_where(struct run *run)
 {
 	struct nezha_fingerprint *here = &run->measured->where;
-	char differences[800];
 
 	run->told_where = true;
-	if (nezha_fingerprint_differs(run->table, here, differences, sizeof differences)) {
-		nezha_tune_problem("the table was measured elsewhere (%s): give another file with -o", differences);
+	if (check_table(run) != NEZHA_OK)
 		return NEZHA_ERR_INVALID;
-	}
 	for (size_t i = 0; i < run->journal.count; i++) {
 		const struct nezha_measured *scale = &run->journal.scale[i];
 
@@ -175,8 +184,31 @@ static int measure(struct run *run, const struct nezha_tune_list *sizes)
 	return status;
 }
 
-/* Puts what was measured into the table, and writes it. */
-static int conclude(struct run *run)
+/* What jobs with NEZHA_LEARNED have put into the output since it was read stays there.  What --extend did not name is not ours to
+ * extend before it has something of ours; and if it is gone, what was read of it holds. */
+static int read_again(struct run *run)
+{
+	const char *output = run->options->output, *extend = run->options->extend;
+	struct nezha_table *table;
+	bool is_new;
+	int status;
+
+	if (extend && strcmp(extend, output) != 0 && !run->written)
+		return NEZHA_OK;
+	status = nezha_tune_load(output, &table, &is_new);
+	if (status != NEZHA_OK)
+		return status;
+	if (is_new) {
+		nezha_table_free(table);
+		return NEZHA_OK;
+	}
+	nezha_table_free(run->table);
+	run->table = table;
+	return check_table(run);
+}
+
+/* Puts what was measured into the table. */
+static int put(struct run *run)
 {
 	struct nezha_rule_group group;
 	int status = nezha_choose_rules(run->measured, &group);
@@ -185,12 +217,27 @@ static int conclude(struct run *run)
 		status = nezha_scales_put(run->table, &group);
 	if (status == NEZHA_OK)
 		status = nezha_scales_sign(run->table, &run->measured->where, "measured by nezha-tune " PACKAGE_VERSION);
-	if (status != NEZHA_OK) {
+	if (status != NEZHA_OK)
 		nezha_tune_problem("%d ranks: %s", run->progress.ranks,
 		                   status == NEZHA_ERR_NOMEM ? "no memory" : "the table has no room for more groups");
-		return status;
-	}
-	status = nezha_tune_save(run->table, run->options->output);
+	return status;
+}
+
+/* ... and writes it. */
+static int conclude(struct run *run)
+{
+	const char *output = run->options->output;
+	int reserved = nezha_tune_reserve(output), status;
+
+	if (reserved < 0)
+		return NEZHA_ERR_SYSTEM;
+	status = read_again(run);
+	if (status == NEZHA_OK)
+		status = put(run);
+	if (status == NEZHA_OK)
+		status = nezha_tune_save(run->table, output, reserved);
+	nezha_file_release(output, reserved);
+	run->written |= status == NEZHA_OK;
 	return status == NEZHA_OK ? nezha_tune_journal_conclude(&run->journal, run->measured) : status;
 }
 
@@ -230,6 +277,19 @@ static void list_scales(const struct run *run, struct nezha_tune_list *out)
 	}
 }
 
+/* All that is asked for is in the table that was given with --extend. */
+static int copy(const struct run *run)
+{
+	const char *output = run->options->output;
+	int reserved = nezha_tune_reserve(output), status;
+
+	if (reserved < 0)
+		return NEZHA_ERR_SYSTEM;
+	status = nezha_tune_save(run->table, output, reserved);
+	nezha_file_release(output, reserved);
+	return status;
+}
+
 static int tune(struct run *run)
 {
 	struct nezha_tune_list scales;
@@ -243,7 +303,7 @@ static int tune(struct run *run)
 		status = tune_scale(run, (int)scales.value[i]);
 	}
 	if (status == NEZHA_OK && !scales.count && run->options->extend)
-		status = nezha_tune_save(run->table, run->options->output);
+		status = copy(run);
 	return status;
 }
 

@@ -117,8 +117,12 @@ int nezha_tune_run(char *const *command, const char *what, nezha_tune_line_fn *l
 /* The table at `path`; a new one, with the rules for all that is not measured, if there is none.  NEZHA_ERR_INVALID. */
 int nezha_tune_load(const char *path, struct nezha_table **out, bool *is_new);
 
-/* Writes the table under another name, and renames it: there is never half a table at `path`.  NEZHA_ERR_SYSTEM. */
-int nezha_tune_save(const struct nezha_table *table, const char *path);
+/* Until nezha_file_release (file.h) no job with NEZHA_LEARNED writes the table at `path`.  Waits for one that does; -1: in vain. */
+int nezha_tune_reserve(const char *path);
+
+/* Writes the table, which is reserved, under another name, and renames it: there is never half a table at `path`.
+ * NEZHA_ERR_SYSTEM. */
+int nezha_tune_save(const struct nezha_table *table, const char *path, int reserved);
 
 /* The journal beside the output, "PATH.journal". */
 struct nezha_tune_journal {

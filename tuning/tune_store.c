@@ -35,10 +35,19 @@ int nezha_tune_load(const char *path, struct nezha_table **out, bool *is_new)
 	return status == NEZHA_ERR_SYSTEM ? NEZHA_ERR_INVALID : status;
 }
 
-int nezha_tune_save(const struct nezha_table *table, const char *path)
+int nezha_tune_reserve(const char *path)
+{
+	int reserved = nezha_file_reserve(path, NEZHA_FILE_PATIENCE);
+
+	if (reserved < 0)
+		nezha_tune_problem("the table \"%s\" cannot be written: %s", path, strerror(errno));
+	return reserved;
+}
+
+int nezha_tune_save(const struct nezha_table *table, const char *path, int reserved)
 {
 	char *error;
-	int status = nezha_table_save(table, path, &error);
+	int status = nezha_table_save(table, path, reserved, &error);
 
 	if (status == NEZHA_ERR_SYSTEM)
 		nezha_tune_problem("the table \"%s\" cannot be written: %s", path, strerror(errno));

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tuning/file.h"
@@ -20,6 +20,7 @@
 
 #define K UINT64_C(1024)
 #define M (K * K)
+#define JOBS 6
 
 static const struct nezha_scale four = { 4, 4, 1 }, two = { 2, 2, 1 };
 static const struct nezha_fingerprint here = { .mpi = "An MPI 1", .host = "h", .topology = "2 rails", .rails = "r" };
@@ -257,12 +258,96 @@ static void extends_what_is_there(void **state)
 	free(text);
 }
 
+static void put(const char *text)
+{
+	int reserved = nezha_file_reserve(path, 0);
+
+	assert_true(reserved >= 0);
+	assert_int_equal(nezha_file_replace(path, reserved, text), NEZHA_OK);
+	nezha_file_release(path, reserved);
+}
+
+static void one_at_a_time(void **state)
+{
+	int reserved = nezha_file_reserve(path, 0), next;
+	char new[80], *text;
+
+	(void)state;
+	snprintf(new, sizeof new, "%s.new", path);
+	assert_true(reserved >= 0);
+	assert_int_equal(nezha_file_reserve(path, 0.05), -1);
+	assert_int_equal(errno, EBUSY);
+	/* Given back without a word, or after the file was replaced, which the next one may be doing already. */
+	nezha_file_release(path, reserved);
+	assert_int_equal(access(new, F_OK), -1);
+	assert_int_equal(access(path, F_OK), -1);
+	reserved = nezha_file_reserve(path, 0);
+	assert_true(reserved >= 0);
+	assert_int_equal(nezha_file_replace(path, reserved, "one"), NEZHA_OK);
+	next = nezha_file_reserve(path, 0);
+	assert_true(next >= 0);
+	nezha_file_release(path, reserved);
+	assert_int_equal(access(new, F_OK), 0);
+	assert_int_equal(nezha_file_reserve(path, 0), -1);
+	assert_int_equal(nezha_file_replace(path, next, "two"), NEZHA_OK);
+	nezha_file_release(path, next);
+	assert_int_equal(access(new, F_OK), -1);
+	text = content(path);
+	assert_string_equal(text, "two");
+	free(text);
+	assert_int_equal(nezha_file_reserve("/nonexistent/x", 5), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
+/* Jobs of several sizes that end at the same time. */
+static void nothing_is_lost_at_once(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_table *table;
+	pid_t jobs[JOBS];
+	char *error, *text;
+	int start[2];
+
+	(void)state;
+	learn(&model, 20, M, 1, 1000000000);
+	assert_int_equal(pipe(start), 0);
+	for (int i = 0; i < JOBS; i++) {
+		struct nezha_scale scale = { 2 + i, 2 + i, 1 };
+		struct nezha_learned learned = { .count = 0 };
+		char byte;
+
+		assert_int_equal(nezha_learned_keep(&learned, &scale, &model), NEZHA_OK);
+		jobs[i] = fork();
+		assert_true(jobs[i] >= 0);
+		if (!jobs[i]) {
+			close(start[1]);
+			(void)!read(start[0], &byte, 1);     /* returns when the last one has been started */
+			_exit(nezha_learned_write(&learned, builtin, &here, path) != NEZHA_OK);
+		}
+		nezha_learned_clear(&learned);
+	}
+	close(start[0]);
+	close(start[1]);
+	for (int i = 0; i < JOBS; i++) {
+		int status = -1;
+
+		assert_int_equal(waitpid(jobs[i], &status, 0), jobs[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
+	for (int i = 0; i < JOBS; i++)
+		assert_true(nezha_scales_has(table, 2 + i, 1));
+	nezha_table_free(table);
+	text = content(log_path);
+	assert_string_equal(text, "");
+	free(text);
+}
+
 static void refuses_without_loss(void **state)
 {
 	const struct nezha_learned nothing = { .count = 0 };
 	struct nezha_fingerprint other = here;
-	char *before, new[80];
-	int fd;
+	char *before;
 
 	(void)state;
 	assert_int_equal(write_one(&four, M, &here, path), NEZHA_OK);
@@ -274,19 +359,11 @@ static void refuses_without_loss(void **state)
 	assert_refused("topology is \"2 rails\" there, \"3 rails\" here", path, before);
 	assert_int_equal(nezha_learned_write(&nothing, builtin, &here, path), NEZHA_OK);
 	assert_refused("no size had calls enough", path, before);
-	/* Another process is writing it. */
-	snprintf(new, sizeof new, "%s.new", path);
-	fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(fd >= 0 && !flock(fd, LOCK_EX));
-	assert_int_equal(write_one(&two, M, &here, path), NEZHA_ERR_SYSTEM);
-	unlink(new);
-	close(fd);
-	assert_refused("cannot be written: Device or resource busy", path, before);
 	assert_int_equal(write_one(&two, M, &here, "/nonexistent/table"), NEZHA_ERR_SYSTEM);
 	assert_refused("NEZHA_LEARNED=/nonexistent/table: the table cannot be written: No such file", path, before);
 	free(before);
 	/* What is no table is left alone. */
-	assert_int_equal(nezha_file_replace(path, "{}"), NEZHA_OK);
+	put("{}");
 	assert_int_equal(write_one(&two, M, &here, path), NEZHA_ERR_INVALID);
 	assert_refused("the key \"version\" is missing", path, "{}");
 }
@@ -303,7 +380,7 @@ static void knows_where_it_can_write(void **state)
 	assert_int_equal(nezha_file_is_replaceable("/nonexistent/x"), NEZHA_ERR_SYSTEM);
 	assert_int_equal(errno, ENOENT);
 	assert_int_equal(nezha_file_is_replaceable("/dev/null"), NEZHA_ERR_SYSTEM);
-	assert_int_equal(nezha_file_replace(path, "x"), NEZHA_OK);
+	put("x");
 	snprintf(below, sizeof below, "%s/x", path);
 	assert_int_equal(nezha_file_is_replaceable(below), NEZHA_ERR_SYSTEM);
 	assert_int_equal(errno, ENOTDIR);
@@ -346,6 +423,8 @@ int main(void)
 		cmocka_unit_test(decisions_without_a_try),
 		cmocka_unit_test(keeps_the_one_with_most_calls),
 		cmocka_unit_test_setup(extends_what_is_there, begin_file),
+		cmocka_unit_test_setup(one_at_a_time, begin_file),
+		cmocka_unit_test_setup(nothing_is_lost_at_once, begin_file),
 		cmocka_unit_test_setup(refuses_without_loss, begin_file),
 		cmocka_unit_test_setup(knows_where_it_can_write, begin_file),
 	};

@@ -9,6 +9,7 @@
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
+#include "pmpi/native.h"
 #include "tuning/agree.h"
 #include "tuning/log.h"
 #include "tuning/rail_set.h"
@@ -37,8 +38,17 @@ struct statements {
 	uint64_t mine[NEZHA_STATEMENT_WORDS], all[NEZHA_STATEMENT_WORDS];
 };
 
-/* Folds `words` of all ranks in place. */
-static int fold(MPI_Comm handle, struct nezha_comm *comm, uint64_t words[NEZHA_STATEMENT_WORDS], MPI_Op op)
+/* Without rails nothing would tell that a rank is lost: no use in waiting with care, for which there may be no memory. */
+static int fold_natively(MPI_Comm handle, uint64_t words[NEZHA_STATEMENT_WORDS], MPI_Op op)
+{
+	uint64_t mine[NEZHA_STATEMENT_WORDS];
+
+	memcpy(mine, words, sizeof(mine));
+	return nezha_native_allreduce(mine, words, NEZHA_STATEMENT_WORDS, MPI_UINT64_T, op, handle);
+}
+
+/* The same for a communicator whose rails are open. */
+static int fold_attended(MPI_Comm handle, struct nezha_comm *comm, uint64_t words[NEZHA_STATEMENT_WORDS], MPI_Op op)
 {
 	struct statements *said = malloc(sizeof(*said));
 	int error;
@@ -55,6 +65,12 @@ static int fold(MPI_Comm handle, struct nezha_comm *comm, uint64_t words[NEZHA_S
 	if (error == MPI_SUCCESS || !nezha_attended_lost(comm))
 		free(said);
 	return error;
+}
+
+/* Folds `words` of all ranks in place. */
+static int fold(MPI_Comm handle, struct nezha_comm *comm, uint64_t words[NEZHA_STATEMENT_WORDS], MPI_Op op)
+{
+	return nezha_comm_is_open(comm) ? fold_attended(handle, comm, words, op) : fold_natively(handle, words, op);
 }
 
 /* All ranks know that they differ, and hear what rank 0 has: the others say nothing. */

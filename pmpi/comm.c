@@ -168,6 +168,7 @@ static int create(MPI_Comm handle, struct nezha_comm **out)
 	LIST_INSERT_HEAD(&nezha_context.comms, comm, entry);
 	pthread_mutex_unlock(&nezha_context.lock);
 	error = PMPI_Comm_set_attr(handle, nezha_context.keyval, comm);
+	keep_reserve();
 	if (error == MPI_SUCCESS) {
 		open_report(handle, comm);
 		*out = comm;

@@ -113,13 +113,12 @@ bool nezha_collective_tell(struct nezha_team *team, const struct nezha_grid *gri
 static void agree(struct nezha_team *team, int i, const uint64_t of[2])
 {
 	struct nezha_collective *member = &team->collective[i];
+	uint64_t before = member->agreed;
 
 	member->agreed = of[0] == ~of[1] ? of[0] : 0;
-	if (!member->agreed || member->agreed == member->noted)
-		return;
-	if (member->noted)
+	if (member->agreed && member->noted && member->agreed != before)
 		nezha_split_renew(team->split, i);
-	member->noted = member->agreed;
+	member->noted = true;
 }
 
 void nezha_collective_learn(struct nezha_team *team, const uint64_t values[NEZHA_RAIL_VALUES])

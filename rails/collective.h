@@ -21,7 +21,7 @@ struct nezha_collective {
 	uint32_t ours;                   /* bit r: it uses our rail r, which the links leave to it while it has blocks */
 	uint32_t common;                 /* the same by the team's common rails, alike on all ranks */
 	uint64_t agreed;                 /* the token that all ranks held at the last agreement, 0: none */
-	uint64_t noted;                  /* the last such token that a note told of, alike on all ranks; 0: none has */
+	bool noted;                      /* a note told of that, and not the opening: its value is alike on all ranks */
 	uint32_t first, count;           /* its blocks of the call in progress */
 };
 

@@ -135,8 +135,10 @@ static int create_ring(struct nezha_hierarchy *h, const struct nezha_card *cards
 	struct nezha_card *members = malloc((size_t)h->place.nodes * sizeof *members);
 	int status;
 
-	if (!members)
+	if (!members) {
+		nezha_lack_note(h->engine->config.lack, "a ring's memory", ENOMEM);
 		return NEZHA_ERR_NOMEM;
+	}
 	for (int k = 0; k < h->place.nodes; k++)
 		members[k] = cards[h->place.ring[k]];
 	status = nezha_team_create(h->engine, members, h->place.nodes, h->place.position, id, &h->ring);

@@ -126,8 +126,8 @@ static void wait_for_inas(struct nezha_team *team, uint64_t until)
 	}
 }
 
-int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *cards, int nranks, int rank,
-                      uint64_t id, struct nezha_team **out)
+static int create(struct nezha_engine *engine, const struct nezha_card *cards, int nranks, int rank, uint64_t id,
+                  struct nezha_team **out)
 {
 	struct nezha_team *team;
 
@@ -165,6 +165,16 @@ int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *card
 	nezha_service_kick(engine->service);
 	*out = team;
 	return NEZHA_OK;
+}
+
+int nezha_team_create(struct nezha_engine *engine, const struct nezha_card *cards, int nranks, int rank,
+                      uint64_t id, struct nezha_team **out)
+{
+	int status = create(engine, cards, nranks, rank, id, out);
+
+	if (status == NEZHA_ERR_NOMEM)
+		nezha_lack_note(engine->config.lack, "a team's memory", ENOMEM);
+	return status;
 }
 
 static int joined_paths(const struct nezha_link *link)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-void nomemory_arm(long n);
+bool nomemory_arm(long n);
 bool nomemory_spent(void);
 
 /* glibc's own, under the names that it gives them for replacements such as this one. */
@@ -34,11 +34,13 @@ static int find_backend(struct dl_phdr_info *object, size_t size, void *unused)
 	return 1;
 }
 
-/* The n-th one from now on; 0: none. */
-void nomemory_arm(long n)
+/* The n-th one from now on; 0: none.  false: there is no backend. */
+bool nomemory_arm(long n)
 {
-	dl_iterate_phdr(find_backend, NULL);
+	if (!end)
+		dl_iterate_phdr(find_backend, NULL);
 	atomic_store(&left, n);
+	return end;
 }
 
 /* Whether it has failed. */

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -176,19 +177,37 @@ static int give_up_unseen(struct member *member, bool sender)
 	return copy;
 }
 
+static atomic_int ends_that_know, ends_wanted;
+
+static bool both_ends_know(const struct member *member)
+{
+	(void)member;
+	return atomic_load(&ends_that_know) >= atomic_load(&ends_wanted);
+}
+
+/* The end that knows may have more to send before it can tell: it goes on until the other one knows, too. */
+static void await_loss(struct member *member, int wanted)
+{
+	EXPECT(member, world_wait_until(member, member->rank ? receiving_end_is_down : sending_end_is_down));
+	atomic_store(&ends_wanted, wanted);
+	atomic_fetch_add(&ends_that_know, 1);
+	EXPECT(member, world_wait_until(member, both_ends_know));
+}
+
 static void unseen_losses(struct member *member, void *argument)
 {
 	(void)argument;
+	if (member->rank == 0)
+		atomic_store(&ends_that_know, 0);
+	world_barrier(member);
 	for (int i = 0; i < 6; i++) {
 		int copy;
 
 		EXPECT(member, world_wait_until(member, both_are_up));
 		world_barrier(member);
 		copy = give_up_unseen(member, i % 2);
-		if (member->rank == 0)
-			EXPECT(member, world_wait_until(member, sending_end_is_down));
-		if (member->rank == 1)
-			EXPECT(member, world_wait_until(member, receiving_end_is_down));
+		if (member->rank < 2)
+			await_loss(member, 2 * (i + 1));
 		world_barrier(member);
 		if (copy >= 0)
 			close(copy);

@@ -13,10 +13,13 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "rails/clock.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
 #include "rails/service.h"
 #include "tuning/status.h"
+
+#define WAIT_LIMIT (10 * NEZHA_SEC)      /* of world_wait_until */
 
 bool world_crc;
 atomic_uint world_wrong;
@@ -313,10 +316,11 @@ void world_give_rail_back(struct member *member, int rail)
 
 bool world_wait_until(struct member *member, bool holds(const struct member *member))
 {
-	bool now = false;
+	uint64_t end = nezha_now() + WAIT_LIMIT;
+	bool now;
 
 	pthread_mutex_lock(&member->engine->lock);
-	for (int i = 0; i < 5000 && !(now = holds(member)); i++)
+	while (!(now = holds(member)) && nezha_now() < end)
 		nezha_engine_wait(member->engine);
 	pthread_mutex_unlock(&member->engine->lock);
 	return now;

@@ -17,7 +17,9 @@
 #define MESSAGES 16              /* received with one call */
 #define MESSAGE_BYTES 65536
 #define ROUNDS 4                 /* such calls before the control connections get their turn */
-#define DOUBT_FROM 16            /* results that were asked for again */
+#define DOUBT_FROM 16            /* results that were asked for again, where no group has shown yet that it works */
+#define DOUBT_RESULTS 256        /* at least so many are looked at together */
+#define DOUBT_SPARE 8            /* a rank that gets an eighth of them by the group, or more, hears it */
 
 struct aggd_io {
 	struct mmsghdr messages[MESSAGES];
@@ -65,13 +67,45 @@ void aggd_answer_alive(struct aggd_session *session, const struct nezha_ina_head
 	aggd_answer(session, &session->members[asked->rank].address, &header, missing);
 }
 
-/* That ranks get the XDP program's results does not prove that they get ours.  Loss makes all ranks ask again for the chunks
- * that any one has lost; but who gets none asks for nearly every one. */
-static void doubt_group(struct aggd_session *session, struct aggd_member *member)
+/* How many of the latest results are looked at together: a short break makes a rank miss a window of them at most, which is
+ * half of these. */
+static uint64_t looked_at(const struct aggd_session *session)
 {
-	member->kept++;
-	if (session->offloaded && member->kept > DOUBT_FROM && member->kept > session->results / 2)
-		session->grouped = false;
+	uint64_t two = 2 * (uint64_t)session->window;
+
+	return two > DOUBT_RESULTS ? two : DOUBT_RESULTS;
+}
+
+static void count_result(struct aggd_session *session)
+{
+	if (++session->results % looked_at(session))
+		return;
+	for (int r = 0; r < session->ranks; r++)
+		session->members[r].kept = 0;
+}
+
+/* Loss makes all ranks ask again for the chunks that any one has lost: of N at 1 %, for 1 - 0.99^(N+1) of them at most.  But
+ * who gets none asks for every one. */
+static bool is_deaf(const struct aggd_session *session, const struct aggd_member *member)
+{
+	uint64_t all = looked_at(session);
+
+	/* That ranks get the XDP program's results does not prove that they have ever got ours. */
+	if (session->offloaded && session->results < all)
+		return member->kept > DOUBT_FROM && member->kept > session->results / 2;
+	return member->kept > all - all / DOUBT_SPARE;
+}
+
+/* A rank asks for a result again, for the first time.  That all have heard the group once does not prove that they still do: a
+ * switch may forget who listens.  There is no way back: whether they would hear it again nobody could tell without a try, and
+ * each costs what this one did. */
+static void doubt_group(struct aggd_session *session, int rank)
+{
+	session->members[rank].kept++;
+	if (!session->grouped || !is_deaf(session, &session->members[rank]))
+		return;
+	session->grouped = false;
+	nezha_info("a session of %d ranks: rank %d gets nothing by multicast, results go to each rank", session->ranks, rank);
 }
 
 static void take(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_header *header,
@@ -88,13 +122,14 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 	switch (taken) {
 	case NEZHA_INA_COMPLETE:
 		aggd->stats.results++;
-		session->results++;
+		count_result(session);
 		aggd_queue(aggd, session, &sum);
 		break;
 	case NEZHA_INA_KEPT:
 		aggd->stats.again++;
 		aggd_answer(session, sender, &sum.header, sum.data);
-		doubt_group(session, &session->members[header->rank]);
+		if (!sum.asked)
+			doubt_group(session, header->rank);
 		break;
 	case NEZHA_INA_TWICE:
 		aggd->stats.again++;

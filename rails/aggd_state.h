@@ -41,7 +41,7 @@ struct aggd_member {
 	struct sockaddr_in address;      /* UDP */
 	uint16_t chunk, window;          /* what it can do */
 	bool answered, heard;            /* it has said whether a beacon came; it came */
-	uint64_t kept;                   /* results that it asked for again */
+	uint64_t kept;                   /* results that it asked for again, of those that are looked at now: aggd_data.c */
 };
 
 struct aggd_session {

@@ -14,6 +14,7 @@ struct version {
 	bool complete;                       /* a flag of its own: the ranks that are in are not told from it */
 	uint16_t folded;                     /* contributions, in the order of folding */
 	uint64_t in[NEZHA_INA_RANKS_MAX / 64]; /* by rank */
+	uint64_t asked[NEZHA_INA_RANKS_MAX / 64]; /* ... that have asked for the result again */
 };
 
 struct nezha_ina_slots {
@@ -157,6 +158,7 @@ static void tell(const struct nezha_ina_slots *slots, const struct version *vers
 	out->header.kind = NEZHA_INA_RESULT;
 	out->header.flags = 0;
 	out->header.rank = 0;
+	out->asked = false;
 	out->data = slots->sums + (size_t)(version - slots->versions) * slots->chunk;
 }
 
@@ -175,7 +177,11 @@ enum nezha_ina_taken nezha_ina_slots_take(struct nezha_ina_slots *slots, const s
 		return NEZHA_INA_DISAGREE;
 	}
 	if (version->complete) {
+		uint64_t *asked = &version->asked[header->rank / 64], bit = (uint64_t)1 << header->rank % 64;
+
 		tell(slots, version, out);
+		out->asked = (*asked & bit) != 0;
+		*asked |= bit;
 		return NEZHA_INA_KEPT;
 	}
 	if (has(version, header->rank))

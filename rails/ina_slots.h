@@ -47,6 +47,7 @@ enum nezha_ina_taken {
 struct nezha_ina_sum {
 	struct nezha_ina_header header;   /* with the token of the contributions */
 	const char *data;                 /* header.length bytes */
+	bool asked;                       /* NEZHA_INA_KEPT: the rank had asked for it again before */
 };
 
 /* Takes in a contribution.  The header was checked (nezha_ina_check_upward), its token is the session's. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The aggregation daemon in a thread, and ranks made up here: full ports, refused runs of packets, forged packets and
- * joins, ranks that never come.  This program's own sendmsg, poll and clock_gettime stand before the C library's. */
+ * joins, ranks that never come, groups that die.  This program's own sendmsg, poll and clock_gettime stand before the C
+ * library's. */
 #include "tests/unit/unit.h"
 
 #include <arpa/inet.h>
@@ -27,6 +28,8 @@
 #define FLOATS 128                       /* of a chunk */
 #define CHUNK (FLOATS * 4)
 #define WAIT 10                          /* s, for what must come */
+#define WINDOW 16
+#define LOOKED_AT 256                    /* results that the daemon looks at together, with such a window */
 
 /* ---- before the C library ---- */
 
@@ -37,6 +40,8 @@ static atomic_int runs[2];               /* that went to a session's members */
 static atomic_bool polled;               /* by the daemon */
 static atomic_long ahead;                /* s, of the clock */
 static atomic_int ports[2][RANKS];       /* of the sessions' members */
+static atomic_int deaf;                  /* a bit for each rank that its session's group does not reach */
+static atomic_int to_groups;             /* messages with results */
 
 static int session_of(const struct sockaddr_in *to)
 {
@@ -47,10 +52,35 @@ static int session_of(const struct sockaddr_in *to)
 	return -1;
 }
 
+/* A switch: what goes to a group, which is session 0's, comes to its members' own ports.  Beacons, nobody waits for. */
+static ssize_t send_to_group(int fd, const struct msghdr *message, int flags)
+{
+	const struct nezha_ina_header *first = message->msg_iov[0].iov_base;
+	struct sockaddr_in member = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct msghdr copy = *message;
+	ssize_t bytes = 0;
+
+	copy.msg_name = &member;
+	for (size_t i = 0; i < message->msg_iovlen; i++)
+		bytes += (ssize_t)message->msg_iov[i].iov_len;
+	if (first->kind != NEZHA_INA_RESULT)
+		return bytes;
+	atomic_fetch_add(&to_groups, 1);
+	for (int r = 0; r < RANKS; r++) {
+		member.sin_port = htons((uint16_t)atomic_load(&ports[0][r]));
+		if (!(atomic_load(&deaf) >> r & 1) && syscall(SYS_sendmsg, fd, &copy, flags) < 0)
+			return -1;
+	}
+	return bytes;
+}
+
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	int session = session_of(message->msg_name);
+	const struct sockaddr_in *to = message->msg_name;
+	int session = session_of(to);
 
+	if (to && IN_MULTICAST(ntohl(to->sin_addr.s_addr)))
+		return send_to_group(fd, message, flags);
 	if (session >= 0 && atomic_load(&full) == session + 1) {
 		errno = EAGAIN;
 		return -1;
@@ -86,6 +116,7 @@ int clock_gettime(clockid_t clock, struct timespec *out)
 
 static struct nezha_aggd *aggd;
 static struct nezha_aggd_stats stats;
+static bool grouped;                     /* results go to groups */
 
 static void *serve(void *argument)
 {
@@ -93,11 +124,13 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-static int start(void **state)
+static int start_with(bool multicast)
 {
-	struct nezha_aggd_config config = { .address.s_addr = htonl(INADDR_LOOPBACK), .memory = 16 << 20 };
+	struct nezha_aggd_config config = { .address.s_addr = htonl(INADDR_LOOPBACK), .memory = 16 << 20,
+	                                    .multicast = multicast };
 
-	(void)state;
+	grouped = multicast;
+	atomic_store(&deaf, 0);
 	atomic_store(&full, 0);
 	atomic_store(&refused, 0);
 	atomic_store(&polled, false);
@@ -105,6 +138,18 @@ static int start(void **state)
 		return 1;
 	atomic_store(&running, true);
 	return 0;
+}
+
+static int start(void **state)
+{
+	(void)state;
+	return start_with(false);
+}
+
+static int start_grouped(void **state)
+{
+	(void)state;
+	return start_with(true);
 }
 
 /* Ends the daemon; what it counted is in `stats`. */
@@ -162,7 +207,7 @@ static struct rank join(int session, int number, const unsigned char *with)
 	hear(&rank, NEZHA_INA_CHALLENGE, &challenge);
 	nezha_ina_record_make(NEZHA_INA_JOIN, &record);
 	record.join = (struct nezha_ina_join){ .ranks = RANKS, .rank = (uint16_t)number, .port = ntohs(ours.sin_port),
-	                                       .chunk = CHUNK, .window = 16 };
+	                                       .chunk = CHUNK, .window = WINDOW };
 	nezha_ina_prove(with, 77 + (uint64_t)session, challenge.nonce, &record.join);
 	assert_int_equal(send(rank.control, &record, sizeof record, 0), sizeof record);
 	return rank;
@@ -178,10 +223,13 @@ static void open_session(int session, struct rank ranks[RANKS])
 		hear(&ranks[r], NEZHA_INA_WELCOME, &record);
 		ranks[r].token = record.welcome.token;
 		nezha_ina_record_make(NEZHA_INA_HEARD, &record);
+		record.yes = grouped;
 		assert_int_equal(send(ranks[r].control, &record, sizeof record, 0), sizeof record);
 	}
-	for (int r = 0; r < RANKS; r++)
+	for (int r = 0; r < RANKS; r++) {
 		hear(&ranks[r], NEZHA_INA_READY, &record);
+		assert_int_equal(record.yes, grouped);
+	}
 }
 
 static void leave(struct rank ranks[RANKS])
@@ -444,6 +492,87 @@ static void test_forming_limit(void **state)
 	stop();
 }
 
+static void ask_again(const struct rank *rank, uint32_t from, uint32_t to)
+{
+	contribute(rank, from, to);
+	expect(rank, from, to);
+}
+
+/* A window of chunks from `from` on, whose results come to rank 0 by the group or by asking.  Whether it has to ask. */
+static bool exchange_deaf(const struct rank ranks[RANKS], uint32_t from)
+{
+	char byte;
+
+	for (int r = 0; r < RANKS; r++)
+		contribute(&ranks[r], from, from + WINDOW);
+	/* What goes to each rank goes to rank 0 first. */
+	expect(&ranks[1], from, from + WINDOW);
+	if (recv(ranks[0].udp, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1) {
+		expect(&ranks[0], from, from + WINDOW);
+		return false;
+	}
+	ask_again(&ranks[0], from, from + WINDOW);
+	return true;
+}
+
+static void check_way(const struct rank ranks[RANKS], uint32_t from, bool by_group)
+{
+	int before = atomic_load(&to_groups);
+
+	exchange(ranks, from, from + WINDOW);
+	assert_true((atomic_load(&to_groups) > before) == by_group);
+}
+
+/* Neither much loss nor a break, nor one who asks for a result many times, makes an end of the group. */
+static void test_group_stays(void **state)
+{
+	struct rank ranks[RANKS];
+	uint32_t seq = 0;
+
+	(void)state;
+	open_session(0, ranks);
+	for (; seq < 4 * LOOKED_AT; seq += WINDOW) {
+		exchange(ranks, seq, seq + WINDOW);
+		for (int i = 0; i < 5; i++)      /* 5/4 of the results, but only a quarter of them */
+			ask_again(&ranks[0], seq, seq + WINDOW / 4);
+	}
+	atomic_store(&deaf, 1);
+	for (uint32_t end = seq + LOOKED_AT / 2; seq < end; seq += WINDOW)
+		assert_true(exchange_deaf(ranks, seq));
+	atomic_store(&deaf, 0);
+	for (uint32_t end = seq + 2 * LOOKED_AT; seq < end; seq += WINDOW)
+		exchange(ranks, seq, seq + WINDOW);
+	check_way(ranks, seq, true);
+	leave(ranks);
+	stop();
+}
+
+/* A group that one rank no longer hears, after many results that it has got: soon they go to each rank, unasked. */
+static void test_group_dies(void **state)
+{
+	struct rank ranks[RANKS];
+	uint32_t seq = 0, died;
+
+	(void)state;
+	open_session(0, ranks);
+	for (; seq < 16 * LOOKED_AT + 7 * WINDOW; seq += WINDOW)
+		exchange(ranks, seq, seq + WINDOW);
+	check_way(ranks, seq, true);
+	died = seq += WINDOW;
+	atomic_store(&deaf, 1);
+	while (exchange_deaf(ranks, seq)) {
+		seq += WINDOW;
+		assert_true(seq - died < 2 * LOOKED_AT);
+	}
+	for (uint32_t end = seq + LOOKED_AT; seq < end;) {
+		seq += WINDOW;
+		check_way(ranks, seq, false);
+	}
+	leave(ranks);
+	stop();
+	assert_int_equal(stats.results, seq + WINDOW);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +582,8 @@ int main(void)
 		cmocka_unit_test_setup(test_forged_packets, start),
 		cmocka_unit_test_setup(test_forged_joins, start),
 		cmocka_unit_test_setup(test_forming_limit, start),
+		cmocka_unit_test_setup(test_group_stays, start_grouped),
+		cmocka_unit_test_setup(test_group_dies, start_grouped),
 	};
 
 	if (sodium_init() < 0)

@@ -218,6 +218,35 @@ static void test_versions(void **state)
 	nezha_ina_slots_destroy(slots);
 }
 
+/* Whether the rank had asked before for the result, which is there. */
+static bool asks(struct nezha_ina_slots *slots, struct nezha_ina_header header)
+{
+	static const char payload[CHUNK];
+	struct nezha_ina_sum sum;
+
+	assert_int_equal(nezha_ina_slots_take(slots, &header, payload, &sum), NEZHA_INA_KEPT);
+	return sum.asked;
+}
+
+static void test_asked(void **state)
+{
+	struct nezha_ina_budget budget = { .limit = 16 << 20 };
+	struct nezha_ina_slots *slots = make(&budget, 70);
+	struct job job = { .type = NEZHA_INT32, .op = NEZHA_SUM };
+
+	(void)state;
+	for (uint32_t seq = 0; seq <= 2 * WINDOW; seq += WINDOW) {
+		for (int rank = 0; rank < 70; rank++)
+			assert_int_equal(take(slots, header_of(&job, rank, seq)), rank < 69 ? NEZHA_INA_TAKEN : NEZHA_INA_COMPLETE);
+		assert_false(asks(slots, header_of(&job, 1, seq)));
+		assert_false(asks(slots, header_of(&job, 65, seq)));     /* of another word */
+		assert_true(asks(slots, header_of(&job, 1, seq)));
+		assert_true(asks(slots, header_of(&job, 65, seq)));
+		assert_false(asks(slots, header_of(&job, 69, seq)));
+	}
+	nezha_ina_slots_destroy(slots);
+}
+
 static void test_nonsense(void **state)
 {
 	struct nezha_ina_budget budget = { .limit = 1 << 20 };
@@ -270,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_asked),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_budget),
 	};

@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,7 +90,7 @@ int nezha_file_fix(char **name)
 	return NEZHA_OK;
 }
 
-/* Whether fd is ours alone, and still the file of that name: another process may have renamed it since it was opened.
+/* Whether fd is ours alone, and still the file of that name: another process may have removed it since it was opened.
  * Where files cannot be locked there is nothing to be found out. */
 static bool is_ours(int fd, const char *path)
 {
@@ -111,9 +113,9 @@ static int open_alone(const char *new)
 	return -1;
 }
 
-static bool name_new(const char *path, char new[PATH_MAX])
+static bool name_new(const char *path, const char *suffix, char new[PATH_MAX])
 {
-	if (snprintf(new, PATH_MAX, "%s.new", path) < PATH_MAX)
+	if (snprintf(new, PATH_MAX, "%s.new%s", path, suffix) < PATH_MAX)
 		return true;
 	errno = ENAMETOOLONG;
 	return false;
@@ -127,8 +129,8 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Opens it anew for each look instead of waiting in flock(): that has no limit, and ends with a lock on what is PATH by now, for
- * whoever had it has renamed it. */
+/* Opens it anew for each look instead of waiting in flock(): that has no limit, and ends with a lock on what has no name any more,
+ * for whoever had it has removed it. */
 int nezha_file_reserve(const char *path, double seconds)
 {
 	const struct timespec nap = { .tv_nsec = 10000000 };
@@ -136,21 +138,11 @@ int nezha_file_reserve(const char *path, double seconds)
 	char new[PATH_MAX];
 	int fd;
 
-	if (!name_new(path, new))
+	if (!name_new(path, "", new))
 		return -1;
 	while ((fd = open_alone(new)) < 0 && errno == EBUSY && now() < end)
 		nanosleep(&nap, NULL);
 	return fd;
-}
-
-int nezha_file_replace(const char *path, int reserved, const char *text)
-{
-	char new[PATH_MAX];
-
-	if (name_new(path, new) && !ftruncate(reserved, 0) && nezha_file_write(reserved, text, strlen(text)) == NEZHA_OK &&
-	    !fsync(reserved) && !rename(new, path))
-		return NEZHA_OK;
-	return NEZHA_ERR_SYSTEM;
 }
 
 void nezha_file_release(const char *path, int reserved)
@@ -158,11 +150,40 @@ void nezha_file_release(const char *path, int reserved)
 	char new[PATH_MAX];
 	int problem = errno;
 
-	/* It has its name still, if it was not renamed: what has that name after it was is another process's. */
-	if (name_new(path, new) && is_ours(reserved, new))
+	if (name_new(path, "", new) && is_ours(reserved, new))
 		unlink(new);
 	close(reserved);
 	errno = problem;
+}
+
+/* Opens a file beside `path` that nobody else has, whatever locks are worth there. */
+static int open_own(const char *path, char own[PATH_MAX])
+{
+	char suffix[16];
+	uint32_t number;
+
+	if (getrandom(&number, sizeof number, 0) != sizeof number)
+		return -1;
+	snprintf(suffix, sizeof suffix, ".%08x", number);
+	return name_new(path, suffix, own) ? open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+}
+
+int nezha_file_replace(const char *path, const char *text)
+{
+	int status = NEZHA_ERR_SYSTEM, problem, fd;
+	char own[PATH_MAX];
+
+	fd = open_own(path, own);
+	if (fd < 0)
+		return NEZHA_ERR_SYSTEM;
+	if (nezha_file_write(fd, text, strlen(text)) == NEZHA_OK && !fsync(fd) && !rename(own, path))
+		status = NEZHA_OK;
+	problem = errno;
+	if (status != NEZHA_OK)
+		unlink(own);
+	close(fd);
+	errno = problem;
+	return status;
 }
 
 /* The folder that `path` is in, malloc'd. */

@@ -20,19 +20,19 @@ char *nezha_file_read(int fd, size_t most, size_t *len);
 /* Writes all of it.  NEZHA_ERR_SYSTEM: errno. */
 int nezha_file_write(int fd, const char *text, size_t len);
 
-#define NEZHA_FILE_PATIENCE 5.0     /* seconds: who replaces a table needs some ms for it */
+#define NEZHA_FILE_PATIENCE 20.0    /* seconds: who replaces a table needs some ms, on a slow disk a second */
 
-/* Opens and locks PATH.new, by which no other process can replace the file at `path` until nezha_file_release: what is read of
- * it in between is what is replaced.  Waits so many seconds at most.  -1: errno, EBUSY if another process has it still.  Where
- * files cannot be locked, as on some network file systems, nobody waits. */
+/* Opens and locks PATH.new, by which no other process that does the same can replace the file at `path` until nezha_file_release:
+ * what is read of it in between is what is replaced.  Waits so many seconds at most.  -1: errno, EBUSY if another process has it
+ * still.  Where files cannot be locked, as on some network file systems, nobody waits. */
 int nezha_file_reserve(const char *path, double seconds);
 
-/* Makes `text` the content of the file at `path`, which is reserved: written as PATH.new, then renamed, so that there is never
- * half a file.  Once.  NEZHA_ERR_SYSTEM: errno; the file is then as it was. */
-int nezha_file_replace(const char *path, int reserved, const char *text);
-
-/* After it, or without it.  PATH.new is gone then.  errno stays. */
+/* PATH.new is gone then.  errno stays. */
 void nezha_file_release(const char *path, int reserved);
+
+/* Makes `text` the content of the file at `path`: written under a name of its own, PATH.new.XXXXXXXX, then renamed, so that
+ * there is never half a file.  NEZHA_ERR_SYSTEM: errno; the file is then as it was. */
+int nezha_file_replace(const char *path, const char *text);
 
 /* Whether these may be expected to succeed, as far as can be told without touching anything.
  * NEZHA_ERR_SYSTEM: errno. */

@@ -197,10 +197,10 @@ static int merge(const struct nezha_learned *learned, const struct nezha_table *
 	return NEZHA_OK;
 }
 
-static int save(const struct nezha_table *table, const char *path, int reserved)
+static int save(const struct nezha_table *table, const char *path)
 {
 	char *error;
-	int status = nezha_table_save(table, path, reserved, &error);
+	int status = nezha_table_save(table, path, &error);
 
 	if (status == NEZHA_ERR_SYSTEM)
 		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %m", path);
@@ -212,7 +212,7 @@ static int save(const struct nezha_table *table, const char *path, int reserved)
 
 /* Reads, merges and writes; the file is reserved. */
 static int extend(const struct nezha_learned *learned, const struct nezha_table *base, const struct nezha_fingerprint *here,
-                  const char *path, int reserved)
+                  const char *path)
 {
 	struct nezha_table *table;
 	int status = open_table(path, here, &table);
@@ -223,7 +223,7 @@ static int extend(const struct nezha_learned *learned, const struct nezha_table 
 	if (status == NEZHA_OK)
 		status = nezha_scales_sign(table, here, "learnt by jobs with Nezha " PACKAGE_VERSION);
 	if (status == NEZHA_OK)
-		status = save(table, path, reserved);
+		status = save(table, path);
 	else
 		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %s", path, status == NEZHA_ERR_NOMEM ?
 		            "no memory" : "it has no room for more scales");
@@ -247,7 +247,7 @@ int nezha_learned_write(const struct nezha_learned *learned, const struct nezha_
 		            errno == EBUSY ? ", others have been writing it for some seconds" : "");
 		return NEZHA_ERR_SYSTEM;
 	}
-	status = extend(learned, base, here, path, reserved);
+	status = extend(learned, base, here, path);
 	nezha_file_release(path, reserved);
 	return status;
 }

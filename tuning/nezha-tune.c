@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tuning/bytes.h"
@@ -25,6 +26,7 @@ struct run {
 	struct nezha_measured *measured;
 	struct nezha_fingerprint before;   /* where the journal has what it had of it; its own is then the job's */
 	bool told_where;               /* that was looked at */
+	bool apart;                    /* --extend names another file than the output */
 	bool written;                  /* the table at the output has something of this run */
 	char lines[16384];             /* of the size that is being measured, for the journal */
 	size_t len;
@@ -184,18 +186,17 @@ static int measure(struct run *run, const struct nezha_tune_list *sizes)
 	return status;
 }
 
-/* What jobs with NEZHA_LEARNED have put into the output since it was read stays there.  What --extend did not name is not ours to
- * extend before it has something of ours; and if it is gone, what was read of it holds. */
+/* What jobs with NEZHA_LEARNED have put into the output since it was read stays there.  Where --extend names another file, the
+ * output's own beginning is not wanted before it has something of ours; and if it is gone, what was read of it holds. */
 static int read_again(struct run *run)
 {
-	const char *output = run->options->output, *extend = run->options->extend;
 	struct nezha_table *table;
 	bool is_new;
 	int status;
 
-	if (extend && strcmp(extend, output) != 0 && !run->written)
+	if (run->apart && !run->written)
 		return NEZHA_OK;
-	status = nezha_tune_load(output, &table, &is_new);
+	status = nezha_tune_load(run->options->output, &table, &is_new);
 	if (status != NEZHA_OK)
 		return status;
 	if (is_new) {
@@ -235,7 +236,7 @@ static int conclude(struct run *run)
 	if (status == NEZHA_OK)
 		status = put(run);
 	if (status == NEZHA_OK)
-		status = nezha_tune_save(run->table, output, reserved);
+		status = nezha_tune_save(run->table, output);
 	nezha_file_release(output, reserved);
 	run->written |= status == NEZHA_OK;
 	return status == NEZHA_OK ? nezha_tune_journal_conclude(&run->journal, run->measured) : status;
@@ -277,7 +278,7 @@ static void list_scales(const struct run *run, struct nezha_tune_list *out)
 	}
 }
 
-/* All that is asked for is in the table that was given with --extend. */
+/* All that is asked for is in the table that was given with --extend, and is another file. */
 static int copy(const struct run *run)
 {
 	const char *output = run->options->output;
@@ -285,7 +286,7 @@ static int copy(const struct run *run)
 
 	if (reserved < 0)
 		return NEZHA_ERR_SYSTEM;
-	status = nezha_tune_save(run->table, output, reserved);
+	status = nezha_tune_save(run->table, output);
 	nezha_file_release(output, reserved);
 	return status;
 }
@@ -302,7 +303,7 @@ static int tune(struct run *run)
 		run->progress.scales_left = scales.count - i - 1;
 		status = tune_scale(run, (int)scales.value[i]);
 	}
-	if (status == NEZHA_OK && !scales.count && run->options->extend)
+	if (status == NEZHA_OK && !scales.count && run->apart)
 		status = copy(run);
 	return status;
 }
@@ -327,6 +328,13 @@ static int tell_end(const struct run *run, int status)
 	return status == NEZHA_INPROGRESS ? NEZHA_TUNE_STOPPED + stop_signal : NEZHA_TUNE_BAD;
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat one, other;
+
+	return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 static int begin(struct run *run, struct nezha_tune_options *options)
 {
 	bool is_new;
@@ -343,6 +351,7 @@ static int begin(struct run *run, struct nezha_tune_options *options)
 		nezha_tune_problem("--extend \"%s\": there is no such table", options->extend);
 		status = NEZHA_ERR_INVALID;
 	}
+	run->apart = options->extend && !is_same_file(options->extend, options->output);
 	return status;
 }
 

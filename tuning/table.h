@@ -41,9 +41,9 @@ char *nezha_table_print(const struct nezha_table *table);
  * nezha_table_parse. */
 int nezha_table_load(const char *path, struct nezha_table **out, char **error);
 
-/* Puts the table into the file at `path`, which is reserved (nezha_file_reserve), whole or not at all (nezha_file_replace), if
- * nezha_table_parse would take it back.  Errors: of both; *error is NULL but for NEZHA_ERR_INVALID. */
-int nezha_table_save(const struct nezha_table *table, const char *path, int reserved, char **error);
+/* Puts the table into the file at `path`, whole or not at all (nezha_file_replace), if nezha_table_parse would take it
+ * back.  Errors: of both; *error is NULL but for NEZHA_ERR_INVALID. */
+int nezha_table_save(const struct nezha_table *table, const char *path, char **error);
 
 void nezha_table_free(struct nezha_table *table);   /* NULL is allowed */
 

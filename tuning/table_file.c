@@ -42,7 +42,7 @@ static int check(const char *text, const char *path, char **error)
 	return status;
 }
 
-int nezha_table_save(const struct nezha_table *table, const char *path, int reserved, char **error)
+int nezha_table_save(const struct nezha_table *table, const char *path, char **error)
 {
 	char *text = nezha_table_print(table);
 	int status, problem;
@@ -52,7 +52,7 @@ int nezha_table_save(const struct nezha_table *table, const char *path, int rese
 		return NEZHA_ERR_NOMEM;
 	status = check(text, path, error);
 	if (status == NEZHA_OK)
-		status = nezha_file_replace(path, reserved, text);
+		status = nezha_file_replace(path, text);
 	problem = errno;
 	free(text);
 	errno = problem;

@@ -120,9 +120,8 @@ int nezha_tune_load(const char *path, struct nezha_table **out, bool *is_new);
 /* Until nezha_file_release (file.h) no job with NEZHA_LEARNED writes the table at `path`.  Waits for one that does; -1: in vain. */
 int nezha_tune_reserve(const char *path);
 
-/* Writes the table, which is reserved, under another name, and renames it: there is never half a table at `path`.
- * NEZHA_ERR_SYSTEM. */
-int nezha_tune_save(const struct nezha_table *table, const char *path, int reserved);
+/* Writes the table under another name, and renames it: there is never half a table at `path`.  NEZHA_ERR_SYSTEM. */
+int nezha_tune_save(const struct nezha_table *table, const char *path);
 
 /* The journal beside the output, "PATH.journal". */
 struct nezha_tune_journal {

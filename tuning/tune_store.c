@@ -44,10 +44,10 @@ int nezha_tune_reserve(const char *path)
 	return reserved;
 }
 
-int nezha_tune_save(const struct nezha_table *table, const char *path, int reserved)
+int nezha_tune_save(const struct nezha_table *table, const char *path)
 {
 	char *error;
-	int status = nezha_table_save(table, path, reserved, &error);
+	int status = nezha_table_save(table, path, &error);
 
 	if (status == NEZHA_ERR_SYSTEM)
 		nezha_tune_problem("the table \"%s\" cannot be written: %s", path, strerror(errno));

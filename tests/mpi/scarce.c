@@ -67,12 +67,22 @@ static bool lack(int rank, long n, bool *failed)
 	return well;
 }
 
+/* All ranks end together, or none. */
+static bool all_good(void)
+{
+	int mine = failures, all = 0;
+
+	MPI_Reduce(&mine, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Bcast(&all, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return !all;
+}
+
 static void lack_in_turn(int rank)
 {
 	int lacks = 0, errors = 0, free_rounds = 0;
 	bool failed;
 
-	for (long n = 1; free_rounds < FREE_ROUNDS && !failures; n++) {
+	for (long n = 1; free_rounds < FREE_ROUNDS && all_good(); n++) {
 		errors += !lack(rank, n, &failed);
 		lacks += failed;
 		free_rounds = failed ? 0 : free_rounds + 1;

@@ -69,7 +69,7 @@ static bool make_note(struct nezha_team *team, const struct nezha_grid *grid, co
 	memset(note, 0xff, NEZHA_CALL_VALUES * sizeof *note);
 	if (way->note)
 		memcpy(note, way->note, NEZHA_NOTE_VALUES * sizeof *note);
-	rail = nezha_collective_tell(team, grid, note + NEZHA_NOTE_VALUES);
+	rail = !way->silent && nezha_collective_tell(team, grid, note + NEZHA_NOTE_VALUES);
 	team->told = rail;
 	return rail || way->note;
 }

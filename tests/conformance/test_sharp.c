@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rails/collective.h"
+#include "rails/sharp.h"
 #include "tests/conformance/world.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
@@ -204,6 +206,50 @@ static void test_no_thread(void **state)
 	assert_int_equal(run("good", 3, 2, one_without_thread), 0);
 }
 
+/* ---- a rank that cannot attach it ---- */
+
+static void fill(struct member *member)
+{
+	/* Without a token: it gets no blocks and tells nothing. */
+	static const struct nezha_collective_ops idle = { .name = "idle" };
+
+	for (int i = 0; i < NEZHA_COLLECTIVES_MAX; i++)
+		EXPECT(member, nezha_team_attach(member->team, &(struct nezha_collective){ .ops = &idle }) == NEZHA_OK);
+}
+
+/* Rank 1 has no room for it, while the others have attached it already.  Whichever of the team's calls it is in which they hear
+ * of that, none waits for a note that rank 1 does not send. */
+static void one_without_room(struct member *member, void *argument)
+{
+	struct nezha_team *team = member->team;
+	int before = member->rank == 1 ? NEZHA_COLLECTIVES_MAX : 0;
+
+	(void)argument;
+	member->engine->config.sharp.wanted = true;
+	if (before)
+		fill(member);
+	for (uint32_t i = 0; i < 8; i++) {
+		while (team->entered % 8 != i)
+			call(member, NEZHA_INT32, NEZHA_SUM, 5, 4096, false);
+		nezha_sharp_open(team);
+		EXPECT(member, !team->broken && team->collectives == before);
+	}
+	call(member, NEZHA_INT32, NEZHA_SUM, 50021, 4096, false);
+	world_barrier(member);
+	while (before-- > 0)
+		nezha_team_detach(team);
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	like.sharp.wanted = false;
+	alarm(60);                      /* a rank that waits for a note waits for ever */
+	assert_int_equal(run("good", 3, 2, one_without_room), 0);
+	alarm(0);
+	like.sharp.wanted = true;
+}
+
 /* A late rank is no hang. */
 static void one_late(struct member *member, void *argument)
 {
@@ -238,6 +284,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_floats),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_no_thread),
+		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_hangs),
 		cmocka_unit_test(test_hanging_init),

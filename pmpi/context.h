@@ -36,6 +36,7 @@ struct nezha_context {
 	atomic_bool learning;             /* the built-in rules are in force: what was learnt goes before them */
 	atomic_bool warned;               /* that fewer rails are used than a host has */
 	atomic_bool lacking;              /* ... that something of the system is used up */
+	atomic_bool gpu;                  /* ... that a process has a GPU's library */
 	atomic_bool unnamed;              /* ... that a rule names no rail of ours */
 	struct nezha_job job;             /* the same on all ranks, fixed while `on` */
 	int keyval;                       /* the communicators' attribute */

@@ -33,8 +33,9 @@ struct introduction {
 };
 
 /* Memory of a GPU looks like any other in a call's arguments, and whether a buffer is there is known to one
- * rank only.  Where a process can have such buffers at all, the MPI library keeps the communicator. */
-static bool has_gpu(void)
+ * rank only.  Where a process can have such buffers at all, the MPI library keeps the communicator.  The name of the GPU's
+ * library; NULL: there is none. */
+static const char *gpu_library(void)
 {
 	static const char *const names[] = {
 		"libcuda.so.1", "libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libze_loader.so.1",
@@ -45,10 +46,10 @@ static bool has_gpu(void)
 
 		if (library) {
 			dlclose(library);
-			return true;
+			return names[i];
 		}
 	}
-	return false;
+	return NULL;
 }
 
 /* A number that no other team of any process in it has. */
@@ -96,7 +97,7 @@ static void introduce(MPI_Comm handle, struct nezha_comm *comm, int rank, struct
 	*engine = NULL;
 	out->id = draw_id();
 	out->refused = comm->refused;
-	out->gpu = has_gpu();
+	out->gpu = gpu_library() != NULL;
 	nezha_lack_clear(&nezha_context.lack);
 	if (!out->refused && !out->gpu)
 		out->failed = nezha_rails_engine(engine) != NEZHA_OK || !make_model(comm) ||
@@ -105,25 +106,40 @@ static void introduce(MPI_Comm handle, struct nezha_comm *comm, int rank, struct
 		nezha_engine_card(*engine, &out->card);
 }
 
-/* By the one rank that has been chosen to say why all ranks stay with the MPI library; as a warning only the first time. */
+/* What is used up, or not to be had; as a warning only the first time. */
 static void tell_lack(void)
 {
 	const char *what = atomic_load(&nezha_context.lack.what);
+	int number = atomic_load(&nezha_context.lack.error);
 	char cause[128] = "no memory";
 
 	if (what)
-		snprintf(cause, sizeof(cause), "%s: %s", what, strerror(nezha_context.lack.error));
+		snprintf(cause, sizeof(cause), "%s%s%s", what, number ? ": " : "", number ? strerror(number) : "");
 	nezha_log(atomic_exchange(&nezha_context.lacking, true) ? NEZHA_LOG_INFO : NEZHA_LOG_WARN,
 	          "%s: the MPI library does the allreduces of a communicator with this rank", cause);
 }
 
-static int first_failed(const struct introduction *all, int ranks)
+/* The rank that shall say why all of them stay with the MPI library: the first one that is to blame. */
+static int first_reason(const struct introduction *all, int ranks, enum nezha_reason reason)
 {
 	int first = 0;
 
-	while (first < ranks && !all[first].failed)
+	while (first < ranks && !(reason == NEZHA_REASON_BUFFER ? all[first].gpu : all[first].failed))
 		first++;
 	return first;
+}
+
+/* By that rank, of a reason that the user can do something about. */
+static void tell_reason(enum nezha_reason reason)
+{
+	const char *library = gpu_library();
+
+	if (reason == NEZHA_REASON_OPEN_FAILED)
+		tell_lack();
+	else if (reason == NEZHA_REASON_BUFFER)
+		nezha_log(atomic_exchange(&nezha_context.gpu, true) ? NEZHA_LOG_INFO : NEZHA_LOG_WARN,
+		          "a process has loaded %s, so that buffers may be a GPU's: the MPI library does the allreduces of a "
+		          "communicator with this rank", library ? library : "a GPU's library");
 }
 
 /* Whether a lack was why the rails of some rank do not work; the first of them tells. */
@@ -212,8 +228,8 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
 	bool lack = false;
 	int error;
 
-	if (reason == NEZHA_REASON_OPEN_FAILED && rank == first_failed(all, comm->scale.ranks))
-		tell_lack();
+	if (reason != NEZHA_REASON_RULE && rank == first_reason(all, comm->scale.ranks, reason))
+		tell_reason(reason);
 	if (reason != NEZHA_REASON_RULE) {
 		nezha_comm_retire(comm, reason);
 		return MPI_SUCCESS;

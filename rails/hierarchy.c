@@ -19,6 +19,9 @@
 #define GONE_AFTER NEZHA_SEC            /* without a move: whether the processes of the other ranks still live */
 
 #define NO_SHARED_MEMORY "no memory can be shared with the ranks of the node"
+#define TEXT_OF(macro) TEXT(macro)
+#define TEXT(value) #value
+#define TOO_MANY_RANKS "more than " TEXT_OF(NEZHA_NODE_RANKS_MAX) " ranks of a node do not share memory"
 
 struct nezha_hierarchy {
 	struct nezha_engine *engine;
@@ -74,6 +77,7 @@ static int make_node(struct nezha_hierarchy *h, struct nezha_node_offer *offer)
 	int status;
 
 	if (!cell) {
+		nezha_lack_note(h->engine->config.lack, TOO_MANY_RANKS, 0);
 		nezha_info("%d ranks of a communicator are on this node: more than %d do not share memory", h->place.ranks,
 		           NEZHA_NODE_RANKS_MAX);
 		return NEZHA_ERR_UNSUPPORTED;

@@ -11,7 +11,7 @@
 
 struct nezha_lack {
 	_Atomic(const char *) what;   /* NULL: nothing was wanting; static storage */
-	atomic_int error;             /* errno */
+	atomic_int error;             /* errno; 0: `what` says it all */
 };
 
 /* Whether the error says that something is used up, and not that a peer is out of reach. */

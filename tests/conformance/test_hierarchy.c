@@ -15,6 +15,7 @@
 
 #include "rails/hierarchy.h"
 #include "rails/link.h"
+#include "rails/node.h"
 #include "rails/pieces.h"
 #include "rails/reduce.h"
 #include "tests/conformance/world.h"
@@ -349,6 +350,41 @@ static void test_unlike_counts(void **state)
 	alarm(0);
 }
 
+/* ---- too many ranks on a node ---- */
+
+/* `here` ranks on this node and one on another: what is told of that, NULL if they can share memory. */
+static const char *told_of(struct member *member, int here)
+{
+	int node[NEZHA_NODE_RANKS_MAX + 2] = { 0 };
+	struct nezha_lack lack = { .what = NULL };
+	struct nezha_hierarchy *hierarchy = NULL;
+	struct nezha_node_offer offer;
+	int status;
+
+	node[here] = 1;
+	member->engine->config.lack = &lack;
+	status = nezha_hierarchy_create(member->engine, node, here + 1, 2, 0, &hierarchy, &offer);
+	member->engine->config.lack = NULL;
+	EXPECT(member, (status == NEZHA_OK) == !lack.what && !lack.error);
+	nezha_hierarchy_destroy(hierarchy);
+	return lack.what;
+}
+
+static void many_on_a_node(struct member *member, void *argument)
+{
+	const char *told = told_of(member, NEZHA_NODE_RANKS_MAX + 1);
+
+	(void)argument;
+	EXPECT(member, told && !strcmp(told, "more than 256 ranks of a node do not share memory"));
+	EXPECT(member, !told_of(member, NEZHA_NODE_RANKS_MAX));
+}
+
+static void test_many_on_a_node(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, many_on_a_node, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_one_gives_up),
 		cmocka_unit_test(test_unlike_counts),
+		cmocka_unit_test(test_many_on_a_node),
 	};
 
 	return cmocka_run_group_tests_name("hierarchy", tests, NULL, NULL);

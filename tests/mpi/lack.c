@@ -4,7 +4,9 @@
  *   lack files SPARE RANKS       SPARE descriptors are left
  *   lack memory KIB RANKS        so much more address space
  *   lack length KIB RANKS        no file may be longer (RLIMIT_FSIZE)
+ *   lack hosts LIBRARY RANKS     loads it: if it is a GPU's, nobody can tell that a buffer is the host's
  * RANKS: their numbers, with commas */
+#include <dlfcn.h>
 #include <sys/resource.h>
 
 #include "tests/mpi/common.h"
@@ -59,6 +61,12 @@ static void limit_memory(long kib)
 	limit(RLIMIT_AS, (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)kib * 1024);
 }
 
+static void load(const char *library)
+{
+	if (!dlopen(library, RTLD_NOW))
+		fail("%s", dlerror());
+}
+
 static bool lacks(char *ranks)
 {
 	for (char *rank = strtok(ranks, ","); rank; rank = strtok(NULL, ","))
@@ -70,16 +78,19 @@ static bool lacks(char *ranks)
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
-	long much;
+	long much = 0;
 
 	begin(&argc, &argv, MPI_THREAD_SINGLE);
 	if (argc < 4)
 		return 2;
-	much = number(argv[2], "how much", 0, 1 << 24);
+	if (strcmp(what, "hosts"))
+		much = number(argv[2], "how much", 0, 1 << 24);
 	watch(60, "the library's own connections");
 	warm_up();
 	if (lacks(argv[3])) {
-		if (!strcmp(what, "files"))
+		if (!strcmp(what, "hosts"))
+			load(argv[2]);
+		else if (!strcmp(what, "files"))
 			limit_files(much);
 		else if (!strcmp(what, "memory"))
 			limit_memory(much);

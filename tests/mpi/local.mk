@@ -43,7 +43,7 @@ mpitest_scripts = \
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
 	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py tests/mpi/strangers.py tests/mpi/crowd.py tests/mpi/trace.py \
-	tests/mpi/corrupt.c tests/mpi/flip.c tests/mpi/nomemory.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
+	tests/mpi/corrupt.c tests/mpi/flip.c tests/mpi/gpu.c tests/mpi/nomemory.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
 mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
@@ -101,6 +101,11 @@ tests/mpi/tool.openmpi.so: tests/mpi/tool.c
 tests/mpi/nothread.so: $(top_srcdir)/tests/mpi/nothread.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/nothread.c -ldl
+# a GPU's library, as far as one is looked for
+tests/mpi/gpu.so: $(top_srcdir)/tests/mpi/gpu.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -shared -fPIC -Wl,-soname,libcuda.so.1 \
+		-o $@ $(top_srcdir)/tests/mpi/gpu.c
+
 tests/mpi/nomemory.so: $(top_srcdir)/tests/mpi/nomemory.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fno-builtin -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/nomemory.c
@@ -113,8 +118,8 @@ tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c
 tests/mpi/flip.so: $(top_srcdir)/tests/mpi/flip.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/flip.c
-check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
-CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
+check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/gpu.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
+CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/gpu.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

@@ -19,24 +19,36 @@
 
 #define ROUNDS 9                  /* odd: there is a median */
 
+/* Better now than after the run; rank 0's was looked at when the settings were read. */
 static bool find_path(char path[PATH_MAX])
 {
+	const char *name = nezha_context.job.settings.trace;
+	FILE *file = NULL;
+
 	errno = ENAMETOOLONG;
-	return nezha_file_name(nezha_context.job.settings.trace, nezha_context.job.rank, path, PATH_MAX);
-}
-
-/* Better now than after the run; rank 0's was looked at when the settings were read. */
-static bool is_writable(void)
-{
-	char path[PATH_MAX];
-	FILE *file = find_path(path) ? fopen(path, "ae") : NULL;
-
+	if (nezha_file_name(name, nezha_context.job.rank, path, PATH_MAX))
+		file = fopen(path, "ae");
 	if (!file) {
-		nezha_warn("NEZHA_TRACE=%s: the timeline cannot be written: %m", nezha_context.job.settings.trace);
+		nezha_warn("NEZHA_TRACE=%s: the timeline cannot be written: %m", name);
 		return false;
 	}
 	fclose(file);
 	return true;
+}
+
+/* Makes the setting the file's whole name, for the program may go to another folder before it is written.  What looks like "%r" in
+ * the folder's own name is no more than that. */
+static int fix_path(const char *path)
+{
+	char *fixed = strdup(path);
+
+	if (!fixed || nezha_file_fix(&fixed) != NEZHA_OK) {
+		free(fixed);
+		return NEZHA_ERR_NOMEM;
+	}
+	free(nezha_context.job.settings.trace);
+	nezha_context.job.settings.trace = fixed;
+	return NEZHA_OK;
 }
 
 static int compare(const void *a, const void *b)
@@ -74,15 +86,15 @@ static int agree_on_clock(void)
 int nezha_timeline_begin(void)
 {
 	const char *name = nezha_context.job.settings.trace;
+	char path[PATH_MAX];
 
 	if (!*name)
 		return NEZHA_OK;
 	if (agree_on_clock() != MPI_SUCCESS)
 		return NEZHA_ERR_SYSTEM;
-	if ((nezha_context.job.rank != 0 && !strstr(name, "%r")) || !is_writable())
+	if ((nezha_context.job.rank != 0 && !strstr(name, "%r")) || !find_path(path))
 		return NEZHA_OK;
-	/* The program may go to another folder before it is written. */
-	if (nezha_file_fix(&nezha_context.job.settings.trace) != NEZHA_OK)
+	if (fix_path(path) != NEZHA_OK)
 		return NEZHA_ERR_NOMEM;
 	return nezha_trace_create(NEZHA_TRACE_EVENTS, &nezha_context.trace);
 }
@@ -128,18 +140,17 @@ static int print(const char *path, uint64_t *lost)
 void nezha_timeline_write(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;     /* calls of two threads may fail at once */
-	char path[PATH_MAX];
+	const char *path = nezha_context.job.settings.trace;
 	uint64_t lost = 0;
-	int status = NEZHA_ERR_SYSTEM;
+	int status;
 
 	if (!nezha_context.trace)
 		return;
 	pthread_mutex_lock(&lock);
-	if (find_path(path))
-		status = print(path, &lost);
+	status = print(path, &lost);
 	pthread_mutex_unlock(&lock);
 	if (status != NEZHA_OK)
-		nezha_error("NEZHA_TRACE=%s: the timeline cannot be written: %s", nezha_context.job.settings.trace,
+		nezha_error("NEZHA_TRACE=%s: the timeline cannot be written: %s", path,
 		            status == NEZHA_ERR_NOMEM ? "no memory" : strerror(errno));
 	else if (lost)
 		nezha_warn("NEZHA_TRACE: the last %u events are in %s, %" PRIu64 " before them were overwritten",

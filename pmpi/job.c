@@ -65,6 +65,8 @@ static int read_table(struct nezha_job *job)
 
 	if (status == NEZHA_OK && *job->settings.tune)
 		status = nezha_table_override(job->table, job->settings.tune, &error);
+	if (status == NEZHA_OK)
+		status = nezha_table_check(job->table, "NEZHA_TABLE, as it is told to other ranks", &error);
 	if (error)
 		nezha_error("%s", error);
 	free(error);

@@ -32,13 +32,26 @@ int nezha_table_load(const char *path, struct nezha_table **out, char **error)
 }
 
 /* Whether the text says what it should: a job that reads it must not be told otherwise. */
-static int check(const char *text, const char *path, char **error)
+static int check(const char *text, const char *name, char **error)
 {
 	struct nezha_table *again;
-	int status = nezha_table_parse(text, strlen(text), path, &again, error);
+	int status = nezha_table_parse(text, strlen(text), name, &again, error);
 
 	if (status == NEZHA_OK)
 		nezha_table_free(again);
+	return status;
+}
+
+int nezha_table_check(const struct nezha_table *table, const char *name, char **error)
+{
+	char *text = nezha_table_print(table);
+	int status;
+
+	*error = NULL;
+	if (!text)
+		return NEZHA_ERR_NOMEM;
+	status = check(text, name, error);
+	free(text);
 	return status;
 }
 

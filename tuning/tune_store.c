@@ -76,6 +76,12 @@ static void forget(struct nezha_measured *scale)
 	*scale = (struct nezha_measured){ .scale = { .ranks = scale->scale.ranks, .ppn = scale->scale.ppn } };
 }
 
+/* The scale that a line of a journal is about; NULL: there is no such scale, or no room for it. */
+static struct nezha_measured *recall_scale(struct nezha_tune_journal *journal, int ranks, int ppn)
+{
+	return ranks >= 2 && ppn >= 1 ? nezha_tune_journal_scale(journal, ranks, ppn) : NULL;
+}
+
 /* One line of a journal.  What makes no sense is left out: at worst it is measured again. */
 static void recall(struct nezha_tune_journal *journal, const char *line, struct nezha_measured **scale)
 {
@@ -83,10 +89,10 @@ static void recall(struct nezha_tune_journal *journal, const char *line, struct 
 	uint64_t bytes;
 	int ranks, nodes, ppn;
 
-	if (sscanf(line, "concluded %d %d", &ranks, &ppn) == 2 && (*scale = nezha_tune_journal_scale(journal, ranks, ppn)))
+	if (sscanf(line, "concluded %d %d", &ranks, &ppn) == 2 && (*scale = recall_scale(journal, ranks, ppn)))
 		forget(*scale);
 	if (sscanf(line, "job %d %d %d", &ranks, &nodes, &ppn) == 3)
-		*scale = ranks >= 2 && ppn >= 1 ? nezha_tune_journal_scale(journal, ranks, ppn) : NULL;
+		*scale = recall_scale(journal, ranks, ppn);
 	if (*scale)
 		nezha_measured_take(*scale, line, &kind, &bytes);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/unit/unit.h"
+#include "tuning/rules.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
 
@@ -41,5 +42,28 @@ static inline char *table_text(int groups, int rules, int comment)
 	fclose(f);
 	return text;
 }
+
+/* The text of a table with as many rules as there may be, all alike, of a length that may be; to be freed. */
+static inline char *full_table_text(const char *rule)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	fputs("{\"version\":1,\"collectives\":{\"allreduce\":[", f);
+	for (int g = 0; g < NEZHA_TABLE_GROUPS; g++) {
+		fputs(g ? ",{\"rules\":[" : "{\"rules\":[", f);
+		for (int r = 0; r < NEZHA_TABLE_RULES; r++)
+			fprintf(f, "%s%s", r ? "," : "", rule);
+		fputs("]}", f);
+	}
+	fputs("]}}", f);
+	fclose(f);
+	assert_in_range(len, 1, NEZHA_TABLE_BYTES);
+	return text;
+}
+
+/* One that takes more bytes when it is printed. */
+#define RULE_THAT_GROWS "{\"msg_size_min\":5,\"msg_size_max\":7,\"alg\":\"ring\"}"
 
 #endif

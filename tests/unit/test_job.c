@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What rank 0 tells all: nodes, bytes on the wire, and the floor below which calls are not looked at. */
-#include "tests/unit/unit.h"
+#include "tests/unit/parse.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pmpi/job.h"
+#include "tuning/file.h"
 #include "tuning/status.h"
 
 #define K UINT64_C(1024)
@@ -209,6 +211,33 @@ static void test_errors_of_the_user(void **state)
 	nezha_job_free(&job);
 }
 
+/* Whether a job can be of this table. */
+static int read_table(char *text)
+{
+	char path[] = "/tmp/nezha-job.XXXXXX";
+	struct nezha_job job = { .rank = 0, .ranks = 2 };
+	int file = mkstemp(path), status;
+
+	assert_true(file >= 0);
+	assert_int_equal(nezha_file_write(file, text, strlen(text)), NEZHA_OK);
+	close(file);
+	setenv("NEZHA_TABLE", path, 1);
+	status = nezha_job_read(&job);
+	unsetenv("NEZHA_TABLE");
+	unlink(path);
+	nezha_job_free(&job);
+	free(text);
+	return status;
+}
+
+/* Other ranks read the table as rank 0 prints it. */
+static void test_tables_that_others_cannot_read(void **state)
+{
+	(void)state;
+	assert_int_equal(read_table(full_table_text("{\"alg\":\"native\"}")), NEZHA_OK);
+	assert_int_equal(read_table(full_table_text(RULE_THAT_GROWS)), NEZHA_ERR_INVALID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_what_is_not_whole),
 		cmocka_unit_test(test_floor),
 		cmocka_unit_test(test_errors_of_the_user),
+		cmocka_unit_test(test_tables_that_others_cannot_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -354,6 +354,24 @@ static void assert_prints_alike(const struct nezha_table *table)
 	free(second);
 }
 
+/* What could not be read again is refused before it is written: nothing could be written there. */
+static void saves_what_can_be_read(void **state)
+{
+	char *text = full_table_text(RULE_THAT_GROWS), *error = NULL;
+	struct nezha_table *table = parse(text);
+
+	(void)state;
+	assert_int_equal(nezha_table_save(table, "/nonexistent/t.json", &error), NEZHA_ERR_INVALID);
+	assert_non_null(strstr(error, "/nonexistent/t.json:1: the table has "));
+	assert_non_null(strstr(error, " bytes: allowed are at most 1048576"));
+	free(error);
+	assert_int_equal(nezha_table_check(table, "t", &error), NEZHA_ERR_INVALID);
+	assert_non_null(strstr(error, "t:1: the table has "));
+	free(error);
+	nezha_table_free(table);
+	free(text);
+}
+
 static void prints_what_it_reads(void **state)
 {
 	struct nezha_table *table;
@@ -424,6 +442,7 @@ int main(void)
 		cmocka_unit_test(refuses_wrong_rules),
 		cmocka_unit_test(keeps_to_its_limits),
 		cmocka_unit_test(finds_lines),
+		cmocka_unit_test(saves_what_can_be_read),
 		cmocka_unit_test(prints_what_it_reads),
 		cmocka_unit_test(the_schema_has_the_same_keys),
 	};

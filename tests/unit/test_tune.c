@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * nezha-tune's arguments, and the commands that it makes of them. */
+ * nezha-tune's arguments, the commands that it makes of them, and its journal. */
 #include "tests/unit/unit.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "tuning/file.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
 #include "tuning/tune.h"
@@ -220,6 +222,40 @@ static void tells_what_is_left(void **state)
 	assert_true(nezha_tune_left(&progress) == 0);
 }
 
+/* Opens a journal that has this text: as many scales as that. */
+static void read_journal(const char *text, size_t scales, struct nezha_tune_journal *out)
+{
+	char folder[] = "/tmp/nezha-tune.XXXXXX", output[64], path[80];
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(output, sizeof output, "%s/table", folder);
+	snprintf(path, sizeof path, "%s.journal", output);
+	assert_int_equal(nezha_file_replace(path, text), NEZHA_OK);
+	assert_int_equal(nezha_tune_journal_open(output, out), NEZHA_OK);
+	assert_int_equal(out->count, scales);
+	unlink(path);
+	rmdir(folder);
+}
+
+#define MEASURED "time 65536 5 1 alg=native\nsize 65536\n"
+
+static void leaves_out_what_makes_no_sense(void **state)
+{
+	struct nezha_tune_journal journal;
+
+	(void)state;
+	read_journal("job 4 2 2\n" MEASURED "concluded 1 1\n" MEASURED "concluded -4 2\nconcluded 4 0\nconcluded 4\njob 1 1 1\n"
+	             MEASURED, 1, &journal);
+	assert_int_equal(journal.scale[0].scale.ranks, 4);
+	assert_int_equal(journal.scale[0].scale.ppn, 2);
+	assert_non_null(nezha_measured_find(&journal.scale[0], 64 * K));
+	nezha_tune_journal_close(&journal);
+	read_journal("job 4 2 2\n" MEASURED "job 2 2 1\n" MEASURED "concluded 4 2\n", 2, &journal);
+	assert_null(nezha_measured_find(&journal.scale[0], 64 * K));
+	assert_non_null(nezha_measured_find(&journal.scale[1], 64 * K));
+	nezha_tune_journal_close(&journal);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +266,7 @@ int main(void)
 		cmocka_unit_test(knows_launchers),
 		cmocka_unit_test(makes_commands),
 		cmocka_unit_test(tells_what_is_left),
+		cmocka_unit_test(leaves_out_what_makes_no_sense),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,10 @@ unit_tests += tests/unit/test_pmi
 tests_unit_test_pmi_SOURCES = tests/unit/test_pmi.c pmpi/pmi.c
 # includes pmpi/helper.c:
 unit_tests += tests/unit/test_helper
+# with a made-up mpi.h:
+unit_tests += tests/unit/test_finalize
+tests_unit_test_finalize_SOURCES = tests/unit/test_finalize.c tests/unit/mpi/mpi.h pmpi/finalize.c
+tests_unit_test_finalize_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
 
 # NICs, reduction, nezha-info:
 unit_tests += tests/unit/test_intercept
@@ -45,6 +49,9 @@ nic_host = tests/unit/nic_host.c tests/unit/nic_host.h
 unit_tests += tests/unit/test_nic
 tests_unit_test_nic_SOURCES = tests/unit/test_nic.c $(nic_host)
 tests_unit_test_nic_LDADD = libnezha_info.la $(CMOCKA_LIBS)
+unit_tests += tests/unit/test_fingerprint
+tests_unit_test_fingerprint_SOURCES = tests/unit/test_fingerprint.c $(nic_host)
+tests_unit_test_fingerprint_LDADD = libnezha_info.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_nic_rails
 tests_unit_test_nic_rails_SOURCES = tests/unit/test_nic_rails.c $(nic_host)
 tests_unit_test_nic_rails_LDADD = libnezha_info.la $(CMOCKA_LIBS)
@@ -60,14 +67,23 @@ tests_unit_test_tune_LDADD = libnezha_tune.la $(CMOCKA_LIBS)
 
 # the engine:
 unit_tests += tests/unit/test_contact
+unit_tests += tests/unit/test_telling
 unit_tests += tests/unit/test_damping
 unit_tests += tests/unit/test_estimator
 unit_tests += tests/unit/test_recorded
 unit_tests += tests/unit/test_crc32c
 unit_tests += tests/unit/test_hello
 unit_tests += tests/unit/test_node
+aggd_bed = tests/unit/aggd_bed.c tests/unit/aggd_bed.h
 unit_tests += tests/unit/test_aggd
+tests_unit_test_aggd_SOURCES = tests/unit/test_aggd.c $(aggd_bed)
 tests_unit_test_aggd_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
+unit_tests += tests/unit/test_aggd_group
+tests_unit_test_aggd_group_SOURCES = tests/unit/test_aggd_group.c $(aggd_bed)
+tests_unit_test_aggd_group_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
+unit_tests += tests/unit/test_aggd_control
+tests_unit_test_aggd_control_SOURCES = tests/unit/test_aggd_control.c $(aggd_bed)
+tests_unit_test_aggd_control_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_aggd_shun
 tests_unit_test_aggd_shun_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_ina_slots
@@ -90,6 +106,7 @@ unit_tests += tests/unit/test_probe
 unit_tests += tests/unit/test_share
 unit_tests += tests/unit/test_sieve
 unit_tests += tests/unit/test_strangers
+unit_tests += tests/unit/test_tcp
 
 # the engine as a whole, N of them in a process
 world = tests/conformance/world.c tests/conformance/world.h tests/conformance/reference.c tests/conformance/reference.h
@@ -109,12 +126,16 @@ tests_conformance_test_losses_SOURCES = tests/conformance/test_losses.c $(world)
 unit_tests += tests/conformance/test_collective
 tests_conformance_test_collective_SOURCES = tests/conformance/test_collective.c $(world) \
 	tests/conformance/mock_rail.c tests/conformance/mock_rail.h
+unit_tests += tests/conformance/test_last_call
+tests_conformance_test_last_call_SOURCES = tests/conformance/test_last_call.c $(world)
 unit_tests += tests/conformance/test_peers
 tests_conformance_test_peers_SOURCES = tests/conformance/test_peers.c $(world)
 unit_tests += tests/conformance/test_paths
 tests_conformance_test_paths_SOURCES = tests/conformance/test_paths.c $(world)
 unit_tests += tests/conformance/test_regain
 tests_conformance_test_regain_SOURCES = tests/conformance/test_regain.c $(world)
+unit_tests += tests/conformance/test_stalls
+tests_conformance_test_stalls_SOURCES = tests/conformance/test_stalls.c $(world)
 unit_tests += tests/conformance/test_integrity
 tests_conformance_test_integrity_SOURCES = tests/conformance/test_integrity.c $(world)
 if HAVE_VERBS

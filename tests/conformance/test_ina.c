@@ -7,11 +7,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -307,6 +309,40 @@ static void test_too_many_ranks(void **state)
 	daemons_end(SIGTERM);
 }
 
+/* ---- a host that vanishes without a word ---- */
+
+static int option(int fd, int level, int name)
+{
+	socklen_t length = sizeof(int);
+	int value = 0;
+
+	return getsockopt(fd, level, name, &value, &length) ? 0 : value;
+}
+
+/* Whether the aggregator's host is asked now and then whether it is still there, and for less than a minute. */
+static bool asks_whether_it_lives(const struct member *member)
+{
+	const struct nezha_ina *ina = LIST_FIRST(&member->engine->inas);
+
+	return ina && ina->control >= 0 && option(ina->control, SOL_SOCKET, SO_KEEPALIVE) &&
+	       option(ina->control, IPPROTO_TCP, TCP_KEEPIDLE) +
+	       option(ina->control, IPPROTO_TCP, TCP_KEEPCNT) * option(ina->control, IPPROTO_TCP, TCP_KEEPINTVL) < 60;
+}
+
+static void keep_asking(struct member *member, void *argument)
+{
+	(void)argument;
+	EXPECT(member, world_wait_until(member, asks_whether_it_lives));
+}
+
+static void test_asked_whether_it_lives(void **state)
+{
+	(void)state;
+	daemons_start("64M");
+	assert_int_equal(ina_run(2, 2, 1, keep_asking, NULL), 0);
+	daemons_end(SIGTERM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_too_many_ranks),
+		cmocka_unit_test(test_asked_whether_it_lives),
 	};
 	int status = ina_prepare();
 

@@ -258,6 +258,53 @@ static void test_behind_a_wrong_record(void **state)
 	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, take_wrong_record, NULL), 0);
 }
 
+/* ---- a path that is back ---- */
+
+static _Atomic int returns[2];      /* by rank: how often a path of it was said to be back */
+
+static void count_return(struct nezha_path *path)
+{
+	returns[path->link->engine->config.process]++;
+}
+
+static const struct nezha_rail_ops returning_rail = {
+	.name = "returning", .apart = true, .send = send_nothing, .listen = hear_nothing, .sample = sample_nothing,
+	.receive = receive_nothing, .reply = reply_nothing, .returned = count_return, .close_path = close_path,
+	.close_inpath = close_inpath,
+};
+
+/* A path over rail 0 that was never lost, then three times one that was. */
+static void come_back(struct member *member, void *argument)
+{
+	struct nezha_path *path = &member->team->right->paths[0];
+	struct nezha_connection connection;
+	int peer;
+
+	(void)argument;
+	returns[member->rank] = 0;
+	leave_rail_0(member);
+	pthread_mutex_lock(&member->engine->lock);
+	nezha_link_path_fail(path, "the test says so");
+	path->lost = 0;
+	for (int i = 0; i < 4; i++) {
+		connection = connect_over(&returning_rail, &peer);
+		path->rises = 1;        /* as if it had been lost while it rose */
+		nezha_link_attach(member->team->right, 0, &connection);
+		EXPECT(member, path->up && !path->rises && returns[member->rank] == i);
+		nezha_link_path_fail(path, "the test says so");
+		close(peer);
+	}
+	pthread_mutex_unlock(&member->engine->lock);
+	world_barrier(member);
+}
+
+/* The rail is told of a path that is back, and of none that is new. */
+static void test_told_of_a_return(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, come_back, NULL), 0);
+}
+
 /* ---- a call that is given up ---- */
 
 static int give_up(void *context, uint64_t final)
@@ -331,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_event_of_an_older_connection),
 		cmocka_unit_test(test_behind_a_wrong_record),
+		cmocka_unit_test(test_told_of_a_return),
 		cmocka_unit_test(test_half_a_block_is_left),
 		cmocka_unit_test(test_given_up_between_calls),
 	};

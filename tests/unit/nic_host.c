@@ -5,6 +5,8 @@
 #include <net/if_arp.h>
 #include <stdio.h>
 
+#include "tuning/status.h"
+
 struct nezha_interface *host_device(struct host *host, const char *name, const char *kind, uint32_t speed)
 {
 	struct nezha_interface *interface = &host->interfaces[host->interface_count++];
@@ -63,4 +65,13 @@ void host_of_lab(struct host *host)
 	host_device(host, "bare", "veth", 10000);
 	host_nic(host, "off", "", 10000, "10.78.0.1")->flags = 0;
 	host_classify(host);
+}
+
+void host_choose(const struct host *host, const char *spec, struct host_rails *out)
+{
+	const struct nezha_nic_set set = { host->nics, host->nic_count, host->ports, host->port_count };
+	char *error = NULL;
+
+	if (nezha_nic_select(spec, &set, out->rails, &out->count, &out->notes, &error) != NEZHA_OK)
+		fail_msg("%s: %s", spec, error);
 }

@@ -35,4 +35,14 @@ void host_classify(struct host *host);
 /* A whole host: lo, the rails e0 and e1, em, one without an address and one that is down. */
 void host_of_lab(struct host *host);
 
+/* The rails that `spec`, a value of NEZHA_RAILS, names on a host. */
+struct host_rails {
+	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
+	size_t count;
+	char *notes;                     /* the caller frees them */
+};
+
+/* Fails the test if `spec` is refused. */
+void host_choose(const struct host *host, const char *spec, struct host_rails *out);
+
 #endif

@@ -8,33 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rails/fingerprint.h"
 #include "tuning/status.h"
-
-struct chosen {
-	struct nezha_rail_nic rails[NEZHA_RAILS_MAX];
-	size_t count;
-	char *notes;
-};
-
-static void choose(const struct host *host, const char *spec, struct chosen *out)
-{
-	char *error = NULL;
-	int status = nezha_nic_select(spec, &(struct nezha_nic_set){ host->nics, host->nic_count, host->ports, host->port_count },
-	                              out->rails, &out->count, &out->notes,
-	                              &error);
-
-	if (status != NEZHA_OK)
-		fail_msg("%s: %s", spec, error);
-}
 
 /* "e0 10.77.0.0/24 0.0" for each rail: device, key_subnet/key_prefix, key_entry.key_ordinal. */
 static void assert_chosen(const struct host *host, const char *spec, const char *want, const char *notes)
 {
-	struct chosen chosen;
+	struct host_rails chosen;
 	char text[1024] = "";
 
-	choose(host, spec, &chosen);
+	host_choose(host, spec, &chosen);
 	for (size_t r = 0; r < chosen.count; r++) {
 		const struct nezha_rail_nic *rail = &chosen.rails[r];
 		struct in_addr subnet = { rail->key_subnet };
@@ -86,14 +68,14 @@ static void device_with_several_addresses_is_one_rail(void **state)
 {
 	struct host host = { 0 };
 	struct nezha_interface *eth0 = host_nic(&host, "eth0", "", 0, "10.0.0.9");
-	struct chosen chosen;
+	struct host_rails chosen;
 
 	(void)state;
 	host_address(&host, eth0, "169.254.3.3", 16);
 	host_address(&host, eth0, "192.168.0.9", 24);
 	host_nic(&host, "eth1", "", 0, "169.254.4.4");
 	host_classify(&host);
-	choose(&host, "tcp:eth0,tcp:eth1", &chosen);
+	host_choose(&host, "tcp:eth0,tcp:eth1", &chosen);
 	assert_int_equal(chosen.count, 2);
 	assert_int_equal(ntohl(chosen.rails[0].nic.address.s_addr), 0x0a000009);
 	assert_int_equal(ntohl(chosen.rails[1].nic.address.s_addr), 0xa9fe0404);
@@ -120,7 +102,7 @@ static void auto_takes_the_usable_ones(void **state)
 static void the_fastest_eight_of_more(void **state)
 {
 	struct host host = { 0 };
-	struct chosen chosen;
+	struct host_rails chosen;
 
 	(void)state;
 	for (unsigned i = 0; i < 10; i++) {
@@ -131,13 +113,13 @@ static void the_fastest_eight_of_more(void **state)
 		host_nic(&host, name, "", i < 2 ? 10000 : 400000, text);
 	}
 	host_classify(&host);
-	choose(&host, "auto", &chosen);
+	host_choose(&host, "auto", &chosen);
 	assert_int_equal(chosen.count, NEZHA_RAILS_MAX);
 	assert_string_equal(chosen.rails[0].nic.device, "eth2");
 	assert_string_equal(chosen.rails[7].nic.device, "eth9");
 	assert_string_equal(chosen.notes, "NEZHA_RAILS: 2 more rails are left out: at most 8 can be used\n");
 	free(chosen.notes);
-	choose(&host, "tcp:10.0.0.0/8", &chosen);
+	host_choose(&host, "tcp:10.0.0.0/8", &chosen);
 	assert_int_equal(chosen.count, NEZHA_RAILS_MAX);
 	assert_string_equal(chosen.notes, "NEZHA_RAILS: 2 more rails are left out: at most 8 can be used\n");
 	free(chosen.notes);
@@ -167,11 +149,11 @@ static void aggregators_are_no_rails(void **state)
 	(void)state;
 	host_of_lab(&host);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct chosen with, without;
+		struct host_rails with, without;
 		uint32_t count = 0;
 
-		choose(&host, cases[i].spec, &with);
-		choose(&host, cases[i].alike, &without);
+		host_choose(&host, cases[i].spec, &with);
+		host_choose(&host, cases[i].alike, &without);
 		assert_int_equal(with.count, without.count);
 		for (size_t r = 0; r < with.count; r++)
 			assert_string_equal(with.rails[r].nic.device, without.rails[r].nic.device);
@@ -221,10 +203,10 @@ static void sharp_is_no_rail(void **state)
 	host_of_lab(&host);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char device[NEZHA_SHARP_DEVICE] = "?";
-		struct chosen with, without;
+		struct host_rails with, without;
 
-		choose(&host, cases[i].spec, &with);
-		choose(&host, cases[i].alike, &without);
+		host_choose(&host, cases[i].spec, &with);
+		host_choose(&host, cases[i].alike, &without);
 		assert_int_equal(with.count, without.count);
 		for (size_t r = 0; r < with.count; r++)
 			assert_string_equal(with.rails[r].nic.device, without.rails[r].nic.device);
@@ -434,62 +416,6 @@ static void unknown_device_is_refused(void **state)
 	assert_null(notes);
 }
 
-/* A host of three rails, two of them in one subnet, whose interfaces have these names. */
-static void name_three(struct host *host, const char *first, const char *second, const char *third)
-{
-	host_nic(host, first, "", 25000, "10.2.0.1");
-	host_nic(host, second, "", 100000, "10.2.0.2");
-	host_nic(host, third, "", 10000, "10.10.0.1")->mtu = 9000;
-	host_classify(host);
-}
-
-static void assert_fingerprint(const struct host *host, const char *spec, const char *topology, const char *rails)
-{
-	struct nezha_fingerprint here;
-	struct chosen chosen;
-
-	choose(host, spec, &chosen);
-	nezha_fingerprint_host(chosen.rails, chosen.count, &here);
-	assert_string_equal(here.topology, topology);
-	assert_string_equal(here.rails, rails);
-	assert_string_equal(here.mpi, "");
-	free(chosen.notes);
-}
-
-static void order_is_not_in_the_fingerprint(void **state)
-{
-	static const char *const names[][3] = {
-		{ "eth0", "eth1", "eth2" }, { "eth0", "eth2", "eth1" }, { "eth1", "eth0", "eth2" },
-		{ "eth1", "eth2", "eth0" }, { "eth2", "eth0", "eth1" }, { "eth2", "eth1", "eth0" },
-	};
-	static const char *const specs[] = {
-		"auto", "tcp:10.0.0.0/8", "tcp:10.2.0.0/24,tcp:10.10.0.0/24", "tcp:10.10.0.0/24,tcp:10.2.0.0/24",
-		"tcp:eth0,tcp:eth1,tcp:eth2", "tcp:eth2,tcp:eth0,tcp:eth1",
-	};
-	struct host dark = { 0 }, swapped = { 0 };
-
-	(void)state;
-	for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-		struct host host = { 0 };
-
-		name_three(&host, names[n][0], names[n][1], names[n][2]);
-		for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
-			assert_fingerprint(&host, specs[s],
-			                   "3 rails: 25000 Mbit/s MTU 1500, 100000 Mbit/s MTU 1500, 10000 Mbit/s MTU 9000",
-			                   "tcp:10.2.0.0/24,tcp:10.2.0.0/24,tcp:10.10.0.0/24");
-	}
-	/* A rail that is not there, or speeds that changed places between subnets, are. */
-	host_nic(&dark, "eth0", "", 25000, "10.2.0.1");
-	host_nic(&dark, "eth1", "", 10000, "10.10.0.1")->flags = IFF_UP;
-	host_classify(&dark);
-	assert_fingerprint(&dark, "auto", "1 rail: 25000 Mbit/s MTU 1500", "tcp:10.2.0.0/24");
-	host_nic(&swapped, "eth0", "", 10000, "10.2.0.1");
-	host_nic(&swapped, "eth1", "", 25000, "10.10.0.1");
-	host_classify(&swapped);
-	assert_fingerprint(&swapped, "auto", "2 rails: 10000 Mbit/s MTU 1500, 25000 Mbit/s MTU 1500",
-	                   "tcp:10.2.0.0/24,tcp:10.10.0.0/24");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,7 +431,6 @@ int main(void)
 		cmocka_unit_test(rdma_devices_are_rails_if_named),
 		cmocka_unit_test(too_many_entries_are_refused),
 		cmocka_unit_test(unknown_device_is_refused),
-		cmocka_unit_test(order_is_not_in_the_fingerprint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

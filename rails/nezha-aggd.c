@@ -32,7 +32,8 @@ static const char help[] =
 	"                           port 4790 (UDP and TCP), if none is given\n"
 	"  --memory BYTES           for all jobs together, such as 64M or 1G; 256M, if not\n"
 	"                           given.  Jobs that do not fit are refused and go on without\n"
-	"  --unicast                results go to each rank, also where multicast would work\n"
+	"  --unicast                results go to each rank, also where multicast would work;\n"
+	"                           not with --xdp\n"
 	"  --xdp DEVICE[,DEVICE...] fold integers of 4 and 8 bytes by an XDP program on these\n"
 	"                           devices, by which all clients come; see nezha-aggd(1)\n"
 	"  --help                   print this\n"
@@ -141,6 +142,8 @@ static int parse(int argc, char **argv, struct nezha_aggd_config *config)
 		fputs("nezha-aggd: --listen ADDRESS[:PORT] is missing: where its clients reach it\n", stderr);
 		status = USAGE;
 	}
+	if (status == GOOD && config->devices && !config->multicast)
+		status = wrong("--xdp", config->devices, "cannot stand beside --unicast: XDP sends results to groups only");
 	return status == GOOD ? GOOD : status + 1;
 }
 

@@ -179,6 +179,9 @@ static bool show(const struct nezha_table *table, const struct nezha_info_query 
 		printf("%d rank%s on %d node%s, at most %d on a node; %s%s%s\n", scale->ranks,
 		       scale->ranks > 1 ? "s" : "", scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
 		       *path ? path : "built-in rules", *tune ? ", NEZHA_TUNE=" : "", tune);
+	if (!json && !*path && !*tune)
+		puts("(with these a job begins; then it does what it finds to be fastest, but for\n"
+		     "NEZHA_REPRODUCIBLE=1)");
 	if (query->all_sizes) {
 		good = show_all_sizes(table, scale, list);
 	} else {

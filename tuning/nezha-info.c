@@ -34,8 +34,8 @@ static const char help[] =
 	"  --help           print this\n"
 	"  --version        print the version\n"
 	"\n"
-	"Exit status: 0 all is well; 1 a setting, the table or the program is not in\n"
-	"order (or cannot be intercepted); 2 wrong arguments.\n";
+	"Exit status: 0 settings, table and program are in order (which does not say\n"
+	"that there is a rail); 1 one of them is not; 2 wrong arguments.\n";
 
 struct options {
 	int ranks, nodes;          /* 0: not given */

@@ -24,8 +24,8 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	X(enable,       ENABLE,       bool,    "1",    "0 or 1", \
 	  "0 hands every call to the MPI library") \
 	X(rails,        RAILS,        text,    "auto", \
-	  "auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by commas, " \
-	  "and up to 4 ina:ADDRESS[:PORT][,fixed] and sharp[:DEVICE[:PORT]]", \
+	  "auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by commas; " \
+	  "with either up to 4 of ina:ADDRESS[:PORT][,fixed] and, once, sharp[:DEVICE[:PORT]]", \
 	  "which networks are rails") \
 	X(verbs,        VERBS,        verbs,   "",     NEZHA_VERBS_ALLOWED, \
 	  "how rails over InfiniBand and RoCE connect, and how much memory they may register") \

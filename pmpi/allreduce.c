@@ -11,6 +11,7 @@
 #include "pmpi/handles.h"
 #include "pmpi/helper.h"
 #include "pmpi/patience.h"
+#include "pmpi/staging.h"
 #include "pmpi/team.h"
 #include "pmpi/timeline.h"
 #include "pmpi/verify.h"
@@ -37,6 +38,7 @@ struct call {
 	struct nezha_model *model;           /* learns of the call; NULL: none */
 	struct nezha_choice choice;          /* the model's */
 	struct nezha_model_times times;      /* what the parts took */
+	uint64_t staged;                     /* ns that copies from and to other memory than the host's take */
 };
 
 /* The rails are busy if they send at least bytes / BUSY_PART while the library reduces; it has to send more than all. */
@@ -201,7 +203,7 @@ static int run_rails(struct call *call)
 	inside = true;
 	status = reduce_over_rails(call);
 	inside = false;
-	call->times.rails = nezha_patience_now() - begin;
+	call->times.rails = nezha_patience_now() - begin + call->staged;
 	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(call->handle, status);
 }
 
@@ -267,7 +269,7 @@ static int run_mix(struct call *call)
 	else
 		run_rails_part(&part);
 	inside = false;
-	call->times.rails = part.end - begin;
+	call->times.rails = part.end - begin + call->staged;
 	if (error == MPI_SUCCESS && part.status != NEZHA_OK)
 		error = nezha_failure(call->handle, part.status);
 	return error;
@@ -344,6 +346,35 @@ static int run_verified(struct call *call)
 	return nezha_verify_end(&verify, run_told(call));
 }
 
+static int run_checked(struct call *call)
+{
+	return is_verified(call) ? run_verified(call) : run_told(call);
+}
+
+/* With the vectors in memory that the rails can read.  What this rank cannot copy the others would wait for. */
+static int run_staged(struct call *call)
+{
+	struct nezha_staging staging = {
+		.sendbuf = call->sendbuf, .recvbuf = call->recvbuf, .datatype = (MPI_Datatype)call->words[3], .count = call->count,
+		.bytes = call->bytes,
+	};
+	uint64_t begin = nezha_patience_now();
+	int status = nezha_staging_begin(&staging), error;
+
+	if (status != NEZHA_OK) {
+		nezha_comm_give_up(call->comm);
+		return nezha_failure(call->handle, status);
+	}
+	call->staged = 2 * (nezha_patience_now() - begin);      /* there and back */
+	call->sendbuf = staging.sendbuf;
+	call->recvbuf = staging.recvbuf;
+	call->words[0] = (nezha_word)staging.sendbuf;
+	call->words[1] = (nezha_word)staging.recvbuf;
+	error = run_checked(call);
+	status = nezha_staging_end(&staging, error == MPI_SUCCESS);
+	return status == NEZHA_OK ? error : nezha_failure(call->handle, status);
+}
+
 /* A call that is not below the floor. */
 static int consider(struct call *call)
 {
@@ -357,7 +388,9 @@ static int consider(struct call *call)
 		error = nezha_agree(call->handle, call->comm, &call->plan, call->bytes);
 	if (error != MPI_SUCCESS)
 		return error;
-	return is_verified(call) ? run_verified(call) : run_told(call);
+	if (call->plan.alg != NEZHA_ALG_NATIVE && nezha_staging_wanted(call->sendbuf, call->recvbuf))
+		return run_staged(call);
+	return run_checked(call);
 }
 
 __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, const nezha_word words[6],

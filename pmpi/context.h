@@ -41,6 +41,8 @@ struct nezha_context {
 	struct nezha_job job;             /* the same on all ranks, fixed while `on` */
 	int keyval;                       /* the communicators' attribute */
 	int self_keyval;                  /* MPI_COMM_SELF's, whose end is ours */
+	pthread_once_t self_once;
+	MPI_Comm self;                    /* for copies by the library (staging.h); MPI_COMM_NULL: there is none */
 	struct nezha_handles handles;     /* MPI's predefined types */
 	const void *_Atomic outsider;     /* an address of code that is not the MPI library's */
 	pthread_once_t error_once;        /* for our error codes: added when there is an error */

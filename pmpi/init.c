@@ -23,6 +23,8 @@ struct nezha_context nezha_context = {
 	.floor = NEZHA_FLOOR_ALL,
 	.table_floor = NEZHA_FLOOR_ALL,
 	.error_once = PTHREAD_ONCE_INIT,
+	.self_once = PTHREAD_ONCE_INIT,
+	.self = MPI_COMM_NULL,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 };
 

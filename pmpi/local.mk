@@ -41,6 +41,7 @@ backend_sources = \
 	pmpi/progress.c pmpi/progress.h \
 	pmpi/rails.c pmpi/rails.h \
 	pmpi/scale.c pmpi/scale.h \
+	pmpi/staging.c pmpi/staging.h \
 	pmpi/summary.c pmpi/summary.h \
 	pmpi/team.c pmpi/team.h \
 	pmpi/timeline.c pmpi/timeline.h \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmpi/team.h"
 
-#include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,24 +32,28 @@ struct introduction {
 	struct nezha_card card;
 };
 
+/* Of a loaded object; *found: the beginning of its file's name, if it is a GPU's library of any version. */
+static int look_for_gpu(struct dl_phdr_info *object, size_t size, void *found)
+{
+	static const char *const names[] = { "libcuda.so", "libamdhip64.so", "libze_loader.so" };
+	const char *slash = strrchr(object->dlpi_name, '/'), *file = slash ? slash + 1 : object->dlpi_name;
+
+	(void)size;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(file, names[i], strlen(names[i])))
+			*(const char **)found = names[i];
+	return *(const char **)found != NULL;
+}
+
 /* Memory of a GPU looks like any other in a call's arguments, and whether a buffer is there is known to one
  * rank only.  Where a process can have such buffers at all, the MPI library keeps the communicator.  The name of the GPU's
  * library; NULL: there is none. */
 static const char *gpu_library(void)
 {
-	static const char *const names[] = {
-		"libcuda.so.1", "libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libze_loader.so.1",
-	};
+	const char *found = NULL;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		void *library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
-
-		if (library) {
-			dlclose(library);
-			return names[i];
-		}
-	}
-	return NULL;
+	dl_iterate_phdr(look_for_gpu, &found);
+	return found;
 }
 
 /* A number that no other team of any process in it has. */

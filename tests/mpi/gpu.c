@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Nothing but the name that the linker gives it, that of a GPU's library. */
+ * Nothing: what matters is the name of the file that the linker makes of it, that of a GPU's library. */
 int nezha_test_gpu;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
-mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/death tests/mpi/freed tests/mpi/lack tests/mpi/late tests/mpi/life tests/mpi/many tests/mpi/plain tests/mpi/progress tests/mpi/remap \
+mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/death tests/mpi/device tests/mpi/freed tests/mpi/lack tests/mpi/late tests/mpi/life tests/mpi/many tests/mpi/plain tests/mpi/progress tests/mpi/remap \
 	tests/mpi/scarce tests/mpi/threads
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
 mpitest_osu = tests/mpi/osu_hooks
@@ -13,6 +13,7 @@ mpitest_scripts = \
 	tests/mpi/comms.test \
 	tests/mpi/counters.test \
 	tests/mpi/death.test \
+	tests/mpi/device.test \
 	tests/mpi/failover.test \
 	tests/mpi/huge.test \
 	tests/mpi/ina-xdp.test \
@@ -43,7 +44,7 @@ mpitest_scripts = \
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
 	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py tests/mpi/strangers.py tests/mpi/crowd.py tests/mpi/trace.py \
-	tests/mpi/corrupt.c tests/mpi/flip.c tests/mpi/gpu.c tests/mpi/nomemory.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
+	tests/mpi/corrupt.c tests/mpi/flip.c tests/mpi/gpu.c tests/mpi/nomemory.c tests/mpi/noshare.c tests/mpi/nothread.c tests/mpi/serial.c tests/mpi/tool.c tests/mpi/fortran_mpifh.f tests/mpi/fortran_mpi.f90 tests/mpi/fortran_f08.f90
 
 mpitest_headers = $(top_srcdir)/tests/mpi/common.h $(top_srcdir)/tests/mpi/values.h
 mpitest_programs = $(mpitest_names:=.mpich) $(mpitest_names:=.openmpi)
@@ -101,10 +102,12 @@ tests/mpi/tool.openmpi.so: tests/mpi/tool.c
 tests/mpi/nothread.so: $(top_srcdir)/tests/mpi/nothread.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/nothread.c -ldl
+# an MPI that is none of ours
+tests/mpi/serial.so: $(top_srcdir)/tests/mpi/serial.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -shared -fPIC -o $@ $(top_srcdir)/tests/mpi/serial.c
 # a GPU's library, as far as one is looked for
-tests/mpi/gpu.so: $(top_srcdir)/tests/mpi/gpu.c
-	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -shared -fPIC -Wl,-soname,libcuda.so.1 \
-		-o $@ $(top_srcdir)/tests/mpi/gpu.c
+tests/mpi/libcuda.so: $(top_srcdir)/tests/mpi/gpu.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -shared -fPIC -o $@ $(top_srcdir)/tests/mpi/gpu.c
 
 tests/mpi/nomemory.so: $(top_srcdir)/tests/mpi/nomemory.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fno-builtin -D_GNU_SOURCE= -shared -fPIC \
@@ -118,8 +121,8 @@ tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c
 tests/mpi/flip.so: $(top_srcdir)/tests/mpi/flip.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/flip.c
-check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/gpu.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
-CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/gpu.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so
+check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so
+CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

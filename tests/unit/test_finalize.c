@@ -56,6 +56,18 @@ int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_a
 	return MPI_SUCCESS;
 }
 
+int PMPI_Comm_delete_attr(MPI_Comm comm, int keyval)
+{
+	assert_int_equal(keyval, 5);
+	return at_the_end(comm, keyval, NULL, NULL);
+}
+
+int PMPI_Comm_free(MPI_Comm *comm)
+{
+	*comm = MPI_COMM_NULL;
+	return MPI_SUCCESS;
+}
+
 int PMPI_Comm_free_keyval(int *keyval)
 {
 	*keyval = 0;
@@ -67,6 +79,13 @@ int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void *value)
 	(void)value;
 	assert_int_equal(comm, MPI_COMM_SELF);
 	assert_int_equal(keyval, 5);
+	return MPI_SUCCESS;
+}
+
+static int finalize_library(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f, nezha_word caller)
+{
+	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)caller;
+	note("library");
 	return MPI_SUCCESS;
 }
 
@@ -133,6 +152,7 @@ void nezha_timeline_end(void)
 void nezha_job_free(struct nezha_job *job)
 {
 	(void)job;
+	note("job");
 }
 
 /* ---- tests ---- */
@@ -207,6 +227,19 @@ static void test_calls_that_do_not_end(void **state)
 	assert_true(nezha_context.hands_off);
 }
 
+/* The library may call back long after its MPI_Finalize, when a session ends: by then nothing of the job is left. */
+static void test_before_the_library(void **state)
+{
+	struct nezha_host host = { .native = { [NEZHA_CALL_Finalize] = finalize_library } };
+
+	(void)state;
+	nezha_context.host = &host;
+	assert_int_equal(nezha_mpi_finalize(0, 0, 0, 0, 0, 0, 0), MPI_SUCCESS);
+	assert_string_equal(done, "all-are-here report table teams rails timeline library job");
+	finalize();
+	assert_string_equal(done, "all-are-here report table teams rails timeline library job");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +247,7 @@ int main(void)
 		cmocka_unit_test_setup(test_not_for_ever_after_a_failure, begin),
 		cmocka_unit_test_setup(test_jobs_without_rails_are_spared, begin),
 		cmocka_unit_test_setup(test_calls_that_do_not_end, begin),
+		cmocka_unit_test_setup(test_before_the_library, begin),
 	};
 
 	nezha_log_open(NEZHA_LOG_ERROR, "/dev/null", -1);

@@ -11,12 +11,15 @@ typedef int MPI_Comm_copy_attr_function(MPI_Comm comm, int keyval, void *extra, 
 typedef int MPI_Comm_delete_attr_function(MPI_Comm comm, int keyval, void *value, void *extra);
 
 #define MPI_SUCCESS 0
+#define MPI_COMM_NULL 0
 #define MPI_COMM_WORLD 1
 #define MPI_COMM_SELF 2
 #define MPI_COMM_NULL_COPY_FN ((MPI_Comm_copy_attr_function *)0)
 
 int PMPI_Ibarrier(MPI_Comm comm, MPI_Request *request);
 int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function *delete, int *keyval, void *extra);
+int PMPI_Comm_delete_attr(MPI_Comm comm, int keyval);
+int PMPI_Comm_free(MPI_Comm *comm);
 int PMPI_Comm_free_keyval(int *keyval);
 int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void *value);
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * An MPI for a single process, as programs bring with them: to be preloaded behind Nezha, it calls itself and ends with status 0 if
+ * each call came through. */
+#include <unistd.h>
+
+static int calls;
+
+int MPI_Init(int *argc, char ***argv);
+int MPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm);
+int MPI_Finalize(void);
+
+int MPI_Init(int *argc, char ***argv)
+{
+	(void)argc, (void)argv;
+	calls++;
+	return 0;
+}
+
+int MPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm)
+{
+	(void)type, (void)op;
+	calls += count + comm;
+	*(int *)to = *(const int *)from;
+	return 0;
+}
+
+int MPI_Finalize(void)
+{
+	calls++;
+	return 0;
+}
+
+__attribute__((constructor)) static void call(void)
+{
+	int from = 7, to = 0, errors = 0;
+
+	errors += MPI_Init(NULL, NULL);
+	errors += MPI_Allreduce(&from, &to, 1, 0, 0, 9);
+	errors += MPI_Finalize();
+	_exit(errors || calls != 12 || to != 7);
+}

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LIST "OMPI_MCA_mca_base_env_list"
+#define NAME "mca_base_env_list"
+#define LIST "OMPI_MCA_" NAME
+#define SITE "/etc/openmpi/openmpi-mca-params.conf"
 
 extern char **environ;
 
@@ -65,6 +67,25 @@ static bool is_program(const char *word, const char *before)
 	return strchr(word, '/') ? is_executable(word) : *before != '-' && is_in_path(word);
 }
 
+/* Whether one of the files (with commas between) of options has -x, or the list. */
+static bool do_export(const char *files)
+{
+	char path[PATH_MAX], word[256];
+	bool found = false;
+
+	while (*files && !found) {
+		int len = (int)strcspn(files, ",");
+		FILE *file = snprintf(path, sizeof(path), "%.*s", len, files) < (int)sizeof(path) ? fopen(path, "re") : NULL;
+
+		while (file && !found && fscanf(file, "%255s", word) == 1)
+			found = !strcmp(word, "-x") || !strcmp(word, "--x") || !strncmp(word, NAME, strlen(NAME));
+		if (file)
+			fclose(file);
+		files += len + (files[len] == ',');
+	}
+	return found;
+}
+
 /* With -x among its arguments, not the program's, Open MPI refuses the list: the user then gives -x LD_PRELOAD as well. */
 static bool is_exporting(int argc, char **argv)
 {
@@ -73,9 +94,10 @@ static bool is_exporting(int argc, char **argv)
 		                                  "--pmixmca", "--gpmixmca", NULL };
 	/* with a value that may be the name of a file */
 	static const char *const files[] = { "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-default-hostfile",
-		                             "--default-hostfile", "-rf", "--rankfile", "-tune", "--tune", "-app", "--app",
+		                             "--default-hostfile", "-rf", "--rankfile", "-app", "--app",
 		                             "-launch-agent", "--launch-agent", "-prefix", "--prefix", "-wd", "-wdir", "--wdir",
 		                             "-output-filename", "--output-filename", "-report-uri", "--report-uri", NULL };
+	static const char *const options[] = { "-tune", "--tune", NULL };
 	bool program = false;
 
 	for (int i = 1; i < argc; i++) {
@@ -84,9 +106,12 @@ static bool is_exporting(int argc, char **argv)
 		} else if (program) {
 			continue;
 		} else if (is_one_of(argv[i], parameters)) {
-			if (i + 1 < argc && !strcmp(argv[i + 1], "mca_base_env_list"))
+			if (i + 1 < argc && !strcmp(argv[i + 1], NAME))
 				return true;
 			i += 2;
+		} else if (is_one_of(argv[i], options)) {
+			if (++i < argc && do_export(argv[i]))
+				return true;
 		} else if (is_one_of(argv[i], files)) {
 			i++;
 		} else if (is_one_of(argv[i], exports)) {
@@ -107,10 +132,40 @@ static bool has_name(const char *list, const char *name, size_t len)
 	return false;
 }
 
+/* The list in a file of parameters ("NAME = VALUE" in lines), to be freed; NULL: there is none. */
+static char *list_in(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL, *value = NULL;
+	size_t room = 0;
+
+	while (file && !value && getline(&line, &room, file) >= 0)
+		if (sscanf(line, " " NAME " = %m[^\n]", &value) != 1)
+			value = NULL;
+	free(line);
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* The list so far: ours in the environment will hide that of a file. */
+static char *list_before(void)
+{
+	const char *given = getenv(LIST), *home = getenv("HOME");
+	char path[PATH_MAX], *list = NULL;
+
+	if (given)
+		return strdup(given);
+	if (home && snprintf(path, sizeof(path), "%s/.openmpi/mca-params.conf", home) < (int)sizeof(path))
+		list = list_in(path);
+	if (!list)
+		list = list_in(SITE);
+	return list ? list : calloc(1, 1);
+}
+
 static void extend_list(void)
 {
-	const char *given = getenv(LIST);
-	char *list = given ? strdup(given) : calloc(1, 1);
+	char *list = list_before();
 
 	for (char **entry = environ; list && *entry; entry++) {
 		size_t len = strcspn(*entry, "=");

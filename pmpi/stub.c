@@ -98,12 +98,13 @@ static void resolve(void)
 {
 	bool found = nezha_library_find(&stub.library);
 
-	if (!found)
+	/* What is no MPI library of ours, as one for a single process in a program's own libraries, stays as it is. */
+	if (!found && !dlsym(RTLD_NEXT, mpi_names[NEZHA_CALL_Init]))
 		complain("but there is none in this process", "");
 	stub.host.from_library = from_library;
 	for (int i = 0; i < NEZHA_CALL_COUNT; i++) {
 		void *next = dlsym(RTLD_NEXT, mpi_names[i]);
-		void *native = found ? dlsym(stub.library.handle, pmpi_names[i]) : NULL;
+		void *native = found ? dlsym(stub.library.handle, pmpi_names[i]) : next;
 
 		if (next && !within_library(next) && found)
 			stub.tool[i] = (nezha_call_fn *)next;

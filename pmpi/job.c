@@ -66,7 +66,7 @@ static int read_table(struct nezha_job *job)
 	if (status == NEZHA_OK && *job->settings.tune)
 		status = nezha_table_override(job->table, job->settings.tune, &error);
 	if (status == NEZHA_OK)
-		status = nezha_table_check(job->table, "NEZHA_TABLE, as it is told to other ranks", &error);
+		status = nezha_table_check(job->table, job->settings.table, &error);
 	if (error)
 		nezha_error("%s", error);
 	free(error);
@@ -141,6 +141,8 @@ static int check_learned(const struct nezha_job *job)
 	status = nezha_table_load(path, &table, &error);
 	if (status == NEZHA_ERR_SYSTEM && errno == ENOENT)
 		return NEZHA_OK;
+	if (status == NEZHA_OK)
+		status = nezha_table_check(table, path, &error);
 	if (status == NEZHA_ERR_SYSTEM)
 		nezha_error("NEZHA_LEARNED=%s: the table that is there cannot be read: %m", path);
 	else if (status != NEZHA_OK)

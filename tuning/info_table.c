@@ -50,6 +50,18 @@ static bool override(struct nezha_table *table, const char *tune, json_t *json)
 	return good;
 }
 
+/* Whether a job can have it: its other ranks read it as rank 0 prints it. */
+static bool can_be_told(const struct nezha_table *table, const char *path, json_t *json)
+{
+	char *error;
+	bool good = nezha_table_check(table, path, &error) == NEZHA_OK;
+
+	if (!good)
+		nezha_info_problem(json, "%s", error ? error : "no memory");
+	free(error);
+	return good;
+}
+
 /* ---- what it says ---- */
 
 static json_t *describe(const struct nezha_plan *plan)
@@ -179,7 +191,7 @@ static bool show(const struct nezha_table *table, const struct nezha_info_query 
 		printf("%d rank%s on %d node%s, at most %d on a node; %s%s%s\n", scale->ranks,
 		       scale->ranks > 1 ? "s" : "", scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
 		       *path ? path : "built-in rules", *tune ? ", NEZHA_TUNE=" : "", tune);
-	if (!json && !*path && !*tune)
+	if (!json && !*path && !*tune && scale->nodes > 1)
 		puts("(with these a job begins; then it does what it finds to be fastest, but for\n"
 		     "NEZHA_REPRODUCIBLE=1)");
 	if (query->all_sizes) {
@@ -195,7 +207,7 @@ bool nezha_info_settings_table(const struct nezha_settings *settings, const stru
                                json_t *json)
 {
 	struct nezha_table *table = load(settings->table, json);
-	bool good = table && override(table, settings->tune, json);
+	bool good = table && override(table, settings->tune, json) && can_be_told(table, settings->table, json);
 	char differences[800];
 
 	if (table && nezha_fingerprint_differs(table, here, differences, sizeof differences))
@@ -221,7 +233,8 @@ bool nezha_info_table(const struct nezha_info_query *query, json_t *json)
 	nezha_info_problems(json, problems);
 	path = query->table ? query->table : settings.table;
 	table = load(path, json);
-	good = table && override(table, settings.tune, json) && show(table, query, path, settings.tune, json) && errors == 0;
+	good = table && override(table, settings.tune, json) && can_be_told(table, path, json) &&
+	       show(table, query, path, settings.tune, json) && errors == 0;
 	nezha_table_free(table);
 	nezha_settings_free(&settings);
 	free(problems);

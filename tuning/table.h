@@ -38,7 +38,8 @@ int nezha_rule_parse(const char *tune, struct nezha_rule *out, char **error);
  * spells out what the text that the table was made of may have left away. */
 char *nezha_table_print(const struct nezha_table *table);
 
-/* Whether nezha_table_parse takes that text back.  Errors as there, with this name; *error is NULL but for NEZHA_ERR_INVALID. */
+/* Whether nezha_table_parse takes that text back: so it is told to other ranks, and written.  Errors as there; *error is NULL but for
+ * NEZHA_ERR_INVALID. */
 int nezha_table_check(const struct nezha_table *table, const char *name, char **error);
 
 /* The table in the file at `path`.  NEZHA_ERR_SYSTEM: it cannot be read, errno tells why and *error is NULL; else as

@@ -2,6 +2,7 @@
  * Tables in files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,13 +45,14 @@ static int check(const char *text, const char *name, char **error)
 
 int nezha_table_check(const struct nezha_table *table, const char *name, char **error)
 {
-	char *text = nezha_table_print(table);
-	int status;
+	char *text = nezha_table_print(table), *printed = NULL;
+	int status = NEZHA_ERR_NOMEM;
 
 	*error = NULL;
-	if (!text)
-		return NEZHA_ERR_NOMEM;
-	status = check(text, name, error);
+	if (text && asprintf(&printed, "%s, as Nezha prints it", name) >= 0) {
+		status = check(text, printed, error);
+		free(printed);
+	}
 	free(text);
 	return status;
 }

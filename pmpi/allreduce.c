@@ -260,7 +260,7 @@ static int run_mix(struct call *call)
 	if (comm->helper)
 		nezha_helper_start(comm->helper, run_rails_part, &part);
 	error = call_library(call, (int64_t)(call->plan.native / nezha_type_size(call->type)));
-	call->times.native = nezha_patience_now() - begin;
+	call->times.native = nezha_patience_now() - begin + (call->choice.carrier ? 0 : call->staged);
 	if (nezha_context.trace)
 		nezha_timeline_add(NEZHA_TRACE_LIBRARY, begin, call->plan.native, NEZHA_ALG_MIX, call->plan.reason);
 	inside = true;
@@ -363,6 +363,9 @@ static int run_staged(struct call *call)
 
 	if (status != NEZHA_OK) {
 		nezha_comm_give_up(call->comm);
+		/* From the library's part of a mix nothing but this calls the others back. */
+		if (call->plan.alg == NEZHA_ALG_MIX)
+			call_library(call, (int64_t)(call->plan.native / nezha_type_size(call->type)));
 		return nezha_failure(call->handle, status);
 	}
 	call->staged = 2 * (nezha_patience_now() - begin);      /* there and back */

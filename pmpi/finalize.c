@@ -81,7 +81,7 @@ static int end(MPI_Comm comm, int keyval, void *value, void *extra)
 	} else {
 		nezha_timeline_write();
 	}
-	if (nezha_context.self != MPI_COMM_NULL)
+	if (!nezha_context.hands_off && nezha_context.self != MPI_COMM_NULL)
 		PMPI_Comm_free(&nezha_context.self);
 	PMPI_Comm_free_keyval(&nezha_context.keyval);
 	PMPI_Comm_free_keyval(&nezha_context.self_keyval);
@@ -100,13 +100,13 @@ int nezha_finalize_begin(void)
 int nezha_mpi_finalize(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                        nezha_word caller)
 {
-	int error;
+	int error = nezha_native(NEZHA_CALL_Finalize)(a, b, c, d, e, f, caller);
 
-	/* The library runs the callbacks of MPI_COMM_SELF only at the end of the last session, if there are any: ours is due now. */
-	if (nezha_context.on)
+	/* The library runs the callbacks of MPI_COMM_SELF only at the end of the last session, if there are any: ours is due now.  Not
+	 * before: it awaits the other ranks, and they may still wait for what the program does in a callback of its own. */
+	if (error == MPI_SUCCESS && nezha_context.on)
 		PMPI_Comm_delete_attr(MPI_COMM_SELF, nezha_context.self_keyval);
-	error = nezha_native(NEZHA_CALL_Finalize)(a, b, c, d, e, f, caller);
-	if (!nezha_context.hands_off)
+	if (!nezha_context.on && !nezha_context.hands_off)
 		nezha_job_free(&nezha_context.job);
 	return error;
 }

@@ -67,6 +67,14 @@ static bool is_program(const char *word, const char *before)
 	return strchr(word, '/') ? is_executable(word) : *before != '-' && is_in_path(word);
 }
 
+/* A file that can be read once more: what comes through a pipe is the launcher's. */
+static FILE *open_regular(const char *path)
+{
+	struct stat file;
+
+	return !stat(path, &file) && S_ISREG(file.st_mode) ? fopen(path, "re") : NULL;
+}
+
 /* Whether one of the files (with commas between) of options has -x, or the list. */
 static bool do_export(const char *files)
 {
@@ -75,10 +83,13 @@ static bool do_export(const char *files)
 
 	while (*files && !found) {
 		int len = (int)strcspn(files, ",");
-		FILE *file = snprintf(path, sizeof(path), "%.*s", len, files) < (int)sizeof(path) ? fopen(path, "re") : NULL;
+		FILE *file = snprintf(path, sizeof(path), "%.*s", len, files) < (int)sizeof(path) ? open_regular(path) : NULL;
 
 		while (file && !found && fscanf(file, "%255s", word) == 1)
-			found = !strcmp(word, "-x") || !strcmp(word, "--x") || !strncmp(word, NAME, strlen(NAME));
+			if (*word == '#')
+				(void)!fscanf(file, "%*[^\n]");
+			else
+				found = !strcmp(word, "-x") || !strcmp(word, "--x") || !strncmp(word, NAME, strlen(NAME));
 		if (file)
 			fclose(file);
 		files += len + (files[len] == ',');
@@ -132,16 +143,22 @@ static bool has_name(const char *list, const char *name, size_t len)
 	return false;
 }
 
-/* The list in a file of parameters ("NAME = VALUE" in lines), to be freed; NULL: there is none. */
+/* The list in a file of parameters ("NAME = VALUE" in lines, the last of which counts), to be freed; NULL: there is none. */
 static char *list_in(const char *path)
 {
-	FILE *file = fopen(path, "re");
-	char *line = NULL, *value = NULL;
-	size_t room = 0;
+	FILE *file = open_regular(path);
+	char *line = NULL, *value = NULL, *next;
+	size_t room = 0, len;
 
-	while (file && !value && getline(&line, &room, file) >= 0)
-		if (sscanf(line, " " NAME " = %m[^\n]", &value) != 1)
-			value = NULL;
+	while (file && getline(&line, &room, file) >= 0) {
+		next = NULL;
+		if (sscanf(line, " " NAME " = %m[^\n]", &next) != 1)
+			continue;
+		for (len = strlen(next); len && strchr(" \t", next[len - 1]); len--)
+			next[len - 1] = '\0';
+		free(value);
+		value = next;
+	}
 	free(line);
 	if (file)
 		fclose(file);

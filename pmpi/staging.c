@@ -2,6 +2,7 @@
 #include "pmpi/staging.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,10 @@
 #include "tuning/status.h"
 
 #define PIECE (1 << 28)                  /* elements that are copied at once */
+#define TAGS 32768                       /* that every MPI has */
+
+/* Threads may copy at the same time, and must not get each other's messages. */
+static atomic_uint copies;
 
 /* The kernel reads the 8 bytes for us before it looks at the rest, which makes no sense: EINVAL if it could, EFAULT if not. */
 static bool is_readable(const void *address)
@@ -27,10 +32,10 @@ bool nezha_staging_wanted(const void *sendbuf, const void *recvbuf)
 	return !is_readable(recvbuf) || (sendbuf != MPI_IN_PLACE && !is_readable(sendbuf));
 }
 
-/* Messages of ours must not meet the program's. */
+/* Messages of ours must not meet the program's.  A split one, since a dup would copy the program's attributes, and call back for them. */
 static void make_self(void)
 {
-	if (PMPI_Comm_dup(MPI_COMM_SELF, &nezha_context.self) != MPI_SUCCESS)
+	if (PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &nezha_context.self) != MPI_SUCCESS)
 		nezha_context.self = MPI_COMM_NULL;
 	else
 		PMPI_Comm_set_errhandler(nezha_context.self, MPI_ERRORS_RETURN);
@@ -39,6 +44,7 @@ static void make_self(void)
 static int copy(const struct nezha_staging *staging, const void *from, void *to)
 {
 	uint64_t size = staging->bytes / (uint64_t)staging->count;
+	int tag = (int)(atomic_fetch_add(&copies, 1) % TAGS);
 
 	pthread_once(&nezha_context.self_once, make_self);
 	if (nezha_context.self == MPI_COMM_NULL)
@@ -46,8 +52,8 @@ static int copy(const struct nezha_staging *staging, const void *from, void *to)
 	for (int64_t at = 0; at < staging->count; at += PIECE) {
 		int count = staging->count - at < PIECE ? (int)(staging->count - at) : PIECE;
 
-		if (PMPI_Sendrecv((const char *)from + (uint64_t)at * size, count, staging->datatype, 0, 0,
-		                  (char *)to + (uint64_t)at * size, count, staging->datatype, 0, 0, nezha_context.self,
+		if (PMPI_Sendrecv((const char *)from + (uint64_t)at * size, count, staging->datatype, 0, tag,
+		                  (char *)to + (uint64_t)at * size, count, staging->datatype, 0, tag, nezha_context.self,
 		                  MPI_STATUS_IGNORE) != MPI_SUCCESS) {
 			nezha_error("the MPI library cannot copy a buffer that the host cannot read");
 			return NEZHA_ERR_SYSTEM;

@@ -104,10 +104,13 @@ static void resolve(void)
 	stub.host.from_library = from_library;
 	for (int i = 0; i < NEZHA_CALL_COUNT; i++) {
 		void *next = dlsym(RTLD_NEXT, mpi_names[i]);
-		void *native = found ? dlsym(stub.library.handle, pmpi_names[i]) : next;
+		void *native = dlsym(found ? stub.library.handle : RTLD_NEXT, pmpi_names[i]);
 
-		if (next && !within_library(next) && found)
+		/* Its MPI_X may call its PMPI_X, which is ours to pass on. */
+		if (next && !within_library(next))
 			stub.tool[i] = (nezha_call_fn *)next;
+		if (!native && !found)
+			native = next;
 		stub.host.native[i] = native ? (nezha_call_fn *)native : call_absent;
 		if (!native && i == NEZHA_CALL_Allreduce_c)
 			stub.host.native[i] = call_allreduce_narrow;

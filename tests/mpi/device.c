@@ -28,18 +28,17 @@ int PMPI_Sendrecv(const void *from, int sent, MPI_Datatype sent_type, int to_ran
                   MPI_Datatype received_type, int from_rank, int received_tag, MPI_Comm comm, MPI_Status *status)
 {
 	int (*library)(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
-	int size;
+	bool own = is_on_device(from) || is_on_device(to);
+	int error;
 
-	if (is_on_device(from) || is_on_device(to)) {
-		MPI_Type_size(sent_type, &size);
-		unlock(true);
-		memcpy(to, from, (size_t)sent * (size_t)size);
-		unlock(false);
-		copies++;
-		return MPI_SUCCESS;
-	}
 	*(void **)&library = dlsym(RTLD_NEXT, "PMPI_Sendrecv");
-	return library(from, sent, sent_type, to_rank, sent_tag, to, received, received_type, from_rank, received_tag, comm, status);
+	if (own)
+		unlock(true);
+	error = library(from, sent, sent_type, to_rank, sent_tag, to, received, received_type, from_rank, received_tag, comm, status);
+	if (own)
+		unlock(false);
+	copies += own;
+	return error;
 }
 
 static bool has_device(char *ranks)

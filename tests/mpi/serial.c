@@ -5,9 +5,13 @@
 
 static int calls;
 
-int MPI_Init(int *argc, char ***argv);
-int MPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm);
-int MPI_Finalize(void);
+/* By way of the loader, also where the compiler (clang) would take the functions in. */
+#define APART __attribute__((noinline))
+
+APART int MPI_Init(int *argc, char ***argv);
+APART int MPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm);
+APART int PMPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm);
+APART int MPI_Finalize(void);
 
 int MPI_Init(int *argc, char ***argv)
 {
@@ -16,12 +20,17 @@ int MPI_Init(int *argc, char ***argv)
 	return 0;
 }
 
-int MPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm)
+int PMPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm)
 {
 	(void)type, (void)op;
 	calls += count + comm;
 	*(int *)to = *(const int *)from;
 	return 0;
+}
+
+int MPI_Allreduce(const void *from, void *to, int count, int type, int op, int comm)
+{
+	return PMPI_Allreduce(from, to, count, type, op, comm);
 }
 
 int MPI_Finalize(void)

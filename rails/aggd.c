@@ -77,7 +77,8 @@ static void tune_data(struct nezha_aggd *aggd)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 	if (!aggd_tune_sender(aggd, fd) && aggd->config.multicast) {
-		nezha_warn("no multicast from this address: %m; results go to each rank%s", aggd->config.devices ? ", and XDP is not used" : "");
+		nezha_warn("no multicast from this address: %m; results go to each rank%s",
+		           aggd->config.devices ? ", and XDP is not used" : "");
 		aggd->config.multicast = false;
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Reductions of vectors in memory that the host cannot read, on some ranks, with a library that can copy it: this program's own
  * PMPI_Sendrecv stands before the library's.
- *   device RANKS    their numbers, with commas; the others' vectors are the host's */
+ *   device RANKS [fails]    their numbers, with commas; the others' vectors are the host's; the library cannot copy after all: all ranks
+ *                           get an error */
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -12,6 +13,7 @@
 
 static char *device;                 /* BYTES of it; NULL: this rank has none */
 static atomic_int copies;            /* from there or to there */
+static bool fails;                   /* the library cannot make them */
 
 static bool is_on_device(const void *address)
 {
@@ -32,6 +34,8 @@ int PMPI_Sendrecv(const void *from, int sent, MPI_Datatype sent_type, int to_ran
 	int error;
 
 	*(void **)&library = dlsym(RTLD_NEXT, "PMPI_Sendrecv");
+	if (own && fails)
+		return MPI_ERR_OTHER;
 	if (own)
 		unlock(true);
 	error = library(from, sent, sent_type, to_rank, sent_tag, to, received, received_type, from_rank, received_tag, comm, status);
@@ -71,6 +75,14 @@ static void reduce(int *from, int *to, int k, bool in_place)
 	unlock(false);
 }
 
+/* One rank cannot even begin: the others must not wait for it. */
+static void reduce_in_vain(int *from, int *to)
+{
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (MPI_Allreduce(from, to, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS)
+		fail("no error");
+}
+
 int main(int argc, char **argv)
 {
 	int *from, *to;
@@ -85,6 +97,9 @@ int main(int argc, char **argv)
 	watch(60, "the reductions");
 	for (int k = 0; k < 6; k++)
 		reduce(from, to, k, k % 2);
+	fails = argc > 2;
+	if (fails)
+		reduce_in_vain(from, to);
 	if (!device != !copies)
 		fail("%d copies", copies);
 	return finish("device");

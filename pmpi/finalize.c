@@ -51,6 +51,12 @@ static bool await_calls(void)
 	return calls_end_within(SHORTLY);
 }
 
+static void end_calls(void)
+{
+	if (!nezha_context.hands_off)
+		nezha_context.hands_off = !await_calls() || nezha_calls_here;
+}
+
 /* Some rank may still be in its last call and need our service thread's answer: nobody closes before all are
  * here.  But who has seen a call fail does not wait for ever: a rank may be dead.  Jobs that never use rails are spared. */
 static void await_all(void)
@@ -70,7 +76,7 @@ static int end(MPI_Comm comm, int keyval, void *value, void *extra)
 		return MPI_SUCCESS;
 	nezha_context.on = false;
 	nezha_context_aim();
-	nezha_context.hands_off = !await_calls() || nezha_calls_here;
+	end_calls();
 	await_all();
 	nezha_summary_write();
 	nezha_learned_end();
@@ -100,8 +106,12 @@ int nezha_finalize_begin(void)
 int nezha_mpi_finalize(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                        nezha_word caller)
 {
-	int error = nezha_native(NEZHA_CALL_Finalize)(a, b, c, d, e, f, caller);
+	int error;
 
+	/* MPICH locks nothing from here on: a thread that is in it by now stays the owner of its lock, and it ends the process for that. */
+	if (nezha_context.on)
+		end_calls();
+	error = nezha_native(NEZHA_CALL_Finalize)(a, b, c, d, e, f, caller);
 	/* The library runs the callbacks of MPI_COMM_SELF only at the end of the last session, if there are any: ours is due now.  Not
 	 * before: it awaits the other ranks, and they may still wait for what the program does in a callback of its own. */
 	if (error == MPI_SUCCESS && nezha_context.on)

@@ -229,6 +229,21 @@ static void test_calls_that_do_not_end(void **state)
 	assert_true(nezha_context.hands_off);
 }
 
+/* While the library still locks, and only once. */
+static void test_calls_end_before_the_library(void **state)
+{
+	struct nezha_host host = { .native = { [NEZHA_CALL_Finalize] = finalize_library } };
+
+	(void)state;
+	nezha_context.host = &host;
+	nezha_context.calls = 1;
+	calls_back = true;
+	assert_int_equal(nezha_mpi_finalize(0, 0, 0, 0, 0, 0, 0), MPI_SUCCESS);
+	calls_back = false;
+	assert_string_equal(done, "give-up library all-are-here report table timeline-written");
+	assert_true(nezha_context.hands_off);
+}
+
 /* The library may call back long after its MPI_Finalize, when a session ends: by then nothing of the job is left.  But what the program
  * does in callbacks of its own comes first. */
 static void test_without_a_callback(void **state)
@@ -256,6 +271,7 @@ int main(void)
 		cmocka_unit_test_setup(test_not_for_ever_after_a_failure, begin),
 		cmocka_unit_test_setup(test_jobs_without_rails_are_spared, begin),
 		cmocka_unit_test_setup(test_calls_that_do_not_end, begin),
+		cmocka_unit_test_setup(test_calls_end_before_the_library, begin),
 		cmocka_unit_test_setup(test_without_a_callback, begin),
 	};
 

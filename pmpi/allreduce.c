@@ -412,7 +412,7 @@ __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, c
 
 	int error;
 
-	/* Before `on` is looked at: MPI_Finalize clears that first, and then counts. */
+	/* Before `on` is looked at: MPI_Finalize clears that before it counts for the last time. */
 	atomic_fetch_add(&nezha_context.calls, 1);
 	nezha_calls_here++;
 	error = consider(&call);

@@ -29,7 +29,7 @@ struct nezha_context {
 	uint64_t table_floor;             /* the floor that the table gives */
 	atomic_bool on;                   /* between the end of MPI_Init and the release in MPI_Finalize */
 	atomic_bool hands_off;            /* communicators, teams and engine are left alone: this is a forked child and they are its
-	                                   * parent's, or MPI was finalized while other threads were in calls */
+	                                   * parent's, or MPI was finalized in the midst of calls */
 	atomic_bool failed;               /* a call has: some rank may be no more */
 	atomic_int calls;                 /* that threads are in, of those that are not below the floor */
 	atomic_bool paused;               /* by MPI_Pcontrol(0) */

@@ -54,7 +54,7 @@ static bool await_calls(void)
 static void end_calls(void)
 {
 	if (!nezha_context.hands_off)
-		nezha_context.hands_off = !await_calls() || nezha_calls_here;
+		nezha_context.hands_off = !await_calls();
 }
 
 /* Some rank may still be in its last call and need our service thread's answer: nobody closes before all are
@@ -77,6 +77,8 @@ static int end(MPI_Comm comm, int keyval, void *value, void *extra)
 	nezha_context.on = false;
 	nezha_context_aim();
 	end_calls();
+	if (nezha_calls_here)
+		nezha_context.hands_off = true;
 	await_all();
 	nezha_summary_write();
 	nezha_learned_end();
@@ -108,9 +110,12 @@ int nezha_mpi_finalize(nezha_word a, nezha_word b, nezha_word c, nezha_word d, n
 {
 	int error;
 
-	/* MPICH locks nothing from here on: a thread that is in it by now stays the owner of its lock, and it ends the process for that. */
+#ifndef OPEN_MPI
+	/* MPICH locks nothing from here on: a thread that is in it by now stays the owner of its lock, and it ends the process for that.
+	 * Elsewhere the program's own callbacks may yet end such calls. */
 	if (nezha_context.on)
 		end_calls();
+#endif
 	error = nezha_native(NEZHA_CALL_Finalize)(a, b, c, d, e, f, caller);
 	/* The library runs the callbacks of MPI_COMM_SELF only at the end of the last session, if there are any: ours is due now.  Not
 	 * before: it awaits the other ranks, and they may still wait for what the program does in a callback of its own. */

@@ -87,7 +87,6 @@ static int tcp_listen(struct nezha_path *path)
 #define RISE_BEGUN (64 << 10)   /* bytes written: before, there were only greetings */
 #define HAMPERED "cubic"
 #define UNHAMPERED "reno"
-#define BOUNDLESS "bbr"
 
 static bool control(int fd, const char *name)
 {
@@ -118,26 +117,14 @@ static void tcp_returned(struct nezha_path *path)
 	path->rises_to = needs < RISE_MOST ? needs : RISE_MOST;
 }
 
-/* Packets that have overtaken each other may end slow start for good: the kernel (Linux 6.18) does not take that back either where it
- * was about to send a packet again that had not left the host yet.  Then none was sent again, and from a few packets on the window
- * opens by one each round trip, for half a second.  bbr, which not every host has, begins without a threshold, and leaves it so. */
-static void reopen(struct nezha_path *path, const struct tcp_info *info)
-{
-	if ((double)info->tcpi_snd_ssthresh * info->tcpi_snd_mss < path->rises_to && !info->tcpi_total_retrans &&
-	    info->tcpi_ca_state == TCP_CA_Open && control(path->end.fd, BOUNDLESS))
-		control(path->end.fd, UNHAMPERED);
-}
-
 static void end_rise(struct nezha_path *path, const struct tcp_info *info)
 {
 	double window = (double)info->tcpi_snd_cwnd * info->tcpi_snd_mss;
 
 	if (path->written < RISE_BEGUN)
 		path->rises = nezha_now() + RISE_FOR;
-	if ((window < path->rises_to || info->tcpi_ca_state != TCP_CA_Open) && nezha_now() < path->rises) {
-		reopen(path, info);
+	if ((window < path->rises_to || info->tcpi_ca_state != TCP_CA_Open) && nezha_now() < path->rises)
 		return;
-	}
 	control(path->end.fd, HAMPERED);
 	path->rises = 0;
 }

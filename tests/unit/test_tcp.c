@@ -19,7 +19,6 @@
 #define RATE 60e6               /* bytes per second, of the path before it was lost */
 #define MSS 1000u
 #define MUCH (10u << 20)        /* bytes written, far more than greetings */
-#define NONE 0x7fffffff         /* threshold of slow start, packets */
 
 /* ---- before the C library ---- */
 
@@ -56,8 +55,6 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	if (fd == kernel.fd) {
 		snprintf(kernel.control, sizeof kernel.control, "%.*s", (int)length, (const char *)value);
 		kernel.changes++;
-		if (!strcmp(kernel.control, "bbr"))
-			kernel.info.tcpi_snd_ssthresh = NONE;
 	}
 	return 0;
 }
@@ -79,9 +76,7 @@ static void return_with(const char *control, double rate)
 {
 	kernel.now = 1000 * NEZHA_SEC;
 	kernel.changes = 0;
-	kernel.info = (struct tcp_info){
-		.tcpi_snd_mss = MSS, .tcpi_snd_cwnd = 10, .tcpi_snd_ssthresh = NONE, .tcpi_ca_state = TCP_CA_Open,
-	};
+	kernel.info = (struct tcp_info){ .tcpi_snd_mss = MSS, .tcpi_snd_cwnd = 10, .tcpi_ca_state = TCP_CA_Open };
 	snprintf(kernel.control, sizeof kernel.control, "%s", control);
 	path = (struct nezha_path){ .end.fd = kernel.fd, .estimator.rate = rate };
 	nezha_tcp_rail.returned(&path);
@@ -177,50 +172,6 @@ static void test_not_in_a_recovery(void **state)
 	assert_string_equal(kernel.control, "cubic");
 }
 
-/* Slow start that has ended early, though no packet was sent again, begins anew, each time. */
-static void test_packets_that_overtake(void **state)
-{
-	(void)state;
-	return_with("cubic", RATE);
-	for (int i = 1; i <= 3; i++) {
-		kernel.info.tcpi_snd_ssthresh = 25;
-		look(1, MUCH, 29 * MSS);
-		assert_string_equal(kernel.control, "reno");
-		assert_int_equal(kernel.info.tcpi_snd_ssthresh, NONE);
-		look(1, MUCH, 58 * MSS);
-		assert_int_equal(kernel.changes, 1 + 2 * i);
-	}
-	look(1, MUCH, RATE * 20e-3);
-	assert_string_equal(kernel.control, "cubic");
-	kernel.info.tcpi_snd_ssthresh = 25;
-	look(1, MUCH, 29 * MSS);
-	assert_string_equal(kernel.control, "cubic");
-}
-
-static void expect_threshold_left(uint32_t packets, uint32_t sent_again, uint8_t ca_state)
-{
-	return_with("cubic", RATE);
-	kernel.info.tcpi_snd_ssthresh = packets;
-	kernel.info.tcpi_total_retrans = sent_again;
-	kernel.info.tcpi_ca_state = ca_state;
-	look(1, MUCH, 29 * MSS);
-	assert_string_equal(kernel.control, "reno");
-	assert_int_equal(kernel.info.tcpi_snd_ssthresh, packets);
-	assert_int_equal(kernel.changes, 1);
-}
-
-/* What was sent again may have been lost, and a recovery may be taken back.  A threshold beyond what the rate needs does not matter.
- * Where bbr may not be had the window opens as it can. */
-static void test_threshold_left(void **state)
-{
-	(void)state;
-	expect_threshold_left(25, 1, TCP_CA_Open);
-	expect_threshold_left(25, 0, TCP_CA_Recovery);
-	expect_threshold_left((uint32_t)(RATE * 5e-3 / MSS), 0, TCP_CA_Open);
-	kernel.refused = "bbr";
-	expect_threshold_left(25, 0, TCP_CA_Open);
-}
-
 static void expect_left_alone(const char *control)
 {
 	return_with(control, RATE);
@@ -249,8 +200,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_until_a_switch_overflows, open_socket, close_socket),
 		cmocka_unit_test_setup_teardown(test_in_the_end, open_socket, close_socket),
 		cmocka_unit_test_setup_teardown(test_not_in_a_recovery, open_socket, close_socket),
-		cmocka_unit_test_setup_teardown(test_packets_that_overtake, open_socket, close_socket),
-		cmocka_unit_test_setup_teardown(test_threshold_left, open_socket, close_socket),
 		cmocka_unit_test_setup_teardown(test_left_alone, open_socket, close_socket),
 	};
 

@@ -51,6 +51,18 @@ static void on_signal(int number)
 	                       number == SIGTERM ? NEZHA_AGGD_DRAIN : NEZHA_AGGD_STOP);
 }
 
+/* SIG_BLOCK: they wait; SIG_UNBLOCK: those that waited come. */
+static void hold_signals(int how)
+{
+	sigset_t orders;
+
+	sigemptyset(&orders);
+	sigaddset(&orders, SIGTERM);
+	sigaddset(&orders, SIGINT);
+	sigaddset(&orders, SIGUSR1);
+	sigprocmask(how, &orders, NULL);
+}
+
 static void handle_signals(void (*handler)(int))
 {
 	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
@@ -171,9 +183,13 @@ int main(int argc, char **argv)
 		return BAD;
 	}
 	raise_descriptor_limit();
+	/* Who sees that it listens may order it at once.  An order that comes before the handlers would end it, or be lost:
+	 * a shell starts what shall run in the background with SIGINT ignored. */
+	hold_signals(SIG_BLOCK);
 	if (nezha_aggd_create(&config, &aggd) != NEZHA_OK)
 		return BAD;
 	handle_signals(on_signal);
+	hold_signals(SIG_UNBLOCK);
 	nezha_aggd_run(aggd);
 	handle_signals(SIG_IGN);   /* it ends; there is no aggd to order any more */
 	nezha_aggd_destroy(aggd);

@@ -217,6 +217,12 @@ tool_tests = tests/tools/aggd.test tests/tools/failures.test tests/tools/info_ar
 	tests/tools/info_check.test tests/tools/info_host.test tests/tools/info_table.test tests/tools/manual.test tests/tools/osu_apply.test \
 	tests/tools/osu_tree.test tests/tools/results.test
 TESTS += $(tool_tests)
+tests/tools/at_once.so: $(top_srcdir)/tests/tools/at_once.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
+		-o $@ $(top_srcdir)/tests/tools/at_once.c -ldl
+check_DATA += tests/tools/at_once.so
+CLEANFILES += tests/tools/at_once.so
+EXTRA_DIST += tests/tools/at_once.c
 EXTRA_DIST += $(tool_tests) tests/tools/lib.sh tests/tools/results_sample.json
 
 # ---- Lab and benchmarks -----------------------------------------------------------------------------------

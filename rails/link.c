@@ -152,11 +152,14 @@ static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 	tx->team->last_bytes[path->rail] += tx->length;
 }
 
-/* An opening probe ends by time, a later one when all of it is sent. */
+/* An opening probe ends by time, a later one when all of it is sent; each at once where blocks have no other path than this:
+ * they measure it as well, and one that is lost before a probe ends would never carry any. */
 static bool probed_enough(const struct nezha_path *path)
 {
 	uint64_t time = nezha_estimator_is_new(&path->estimator) ? PROBE_LONG : PROBE_TIME;
 
+	if (!TAILQ_EMPTY(&path->link->queue) && nezha_link_paths_up(path->link) == 1)
+		return true;
 	return path->probe_since && path->probe_left <= PROBE_MOST - PROBE_LEAST &&
 	       nezha_now() - path->probe_since > time;
 }

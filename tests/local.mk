@@ -233,16 +233,20 @@ include $(top_srcdir)/tests/bench/local.mk
 include $(top_srcdir)/tests/guest/local.mk
 
 # ---- All of it, in less time ------------------------------------------------------------------------------
-# The same tests as `make check`.  Those that raise a cluster want the machine for themselves, one at a time; before them the others,
-# -j of them at a time, the guest first, since it takes longest.
-alone_tests = $(mpitest_scripts) tests/lab/lab.test tests/bench/storm.test
-beside_tests = $(guest_boot) $(filter-out $(alone_tests) $(guest_boot),$(TESTS))
+# The same tests as `make check`.  First those without a cluster, -j of them at a time, the guest first, since it takes longest; then
+# those that raise a cluster: two at a time where nothing of what they look at is a matter of time, the longest first, the others alone.
+paired_tests = $(filter $(mpitest_scripts),$(paired_names:%=tests/mpi/%.test))
+paired_names = results huge agree lack aggregators partial native device integrity osu interpose settings threads trace \
+	counters comms launcher
+alone_tests = $(filter-out $(paired_tests),$(mpitest_scripts)) tests/lab/lab.test tests/bench/storm.test
+beside_tests = $(guest_boot) $(filter-out $(paired_tests) $(alone_tests) $(guest_boot),$(TESTS))
 check-lanes:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS=
 	rm -f $(TEST_LOGS) $(TEST_LOGS:.log=.trs)
 	status=0; \
 	$(MAKE) $(AM_MAKEFLAGS) TEST_SUITE_LOG=tests-beside.log TESTS='$(beside_tests)' tests-beside.log || status=1; \
+	$(MAKE) $(AM_MAKEFLAGS) -j2 TEST_SUITE_LOG=tests-paired.log TESTS='$(paired_tests)' tests-paired.log || status=1; \
 	$(MAKE) $(AM_MAKEFLAGS) -j1 TEST_SUITE_LOG=tests-alone.log TESTS='$(alone_tests)' tests-alone.log || status=1; \
 	exit $$status
-CLEANFILES += tests-beside.log tests-alone.log
+CLEANFILES += tests-beside.log tests-paired.log tests-alone.log
 .PHONY: check-lanes

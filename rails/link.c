@@ -153,7 +153,7 @@ static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 }
 
 /* An opening probe ends by time, a later one when all of it is sent; each at once where blocks have no other path than this:
- * they measure it as well, and one that is lost before a probe ends would never carry any. */
+ * many of them measure it as well, and one that is lost before a probe ends would never carry any. */
 static bool probed_enough(const struct nezha_path *path)
 {
 	uint64_t time = nezha_estimator_is_new(&path->estimator) ? PROBE_LONG : PROBE_TIME;

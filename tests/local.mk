@@ -234,10 +234,9 @@ include $(top_srcdir)/tests/guest/local.mk
 
 # ---- All of it, in less time ------------------------------------------------------------------------------
 # The same tests as `make check`.  First those without a cluster, -j of them at a time, the guest first, since it takes longest; then
-# those that raise a cluster: two at a time where nothing of what they look at is a matter of time, the longest first, the others alone.
+# those that raise a cluster: two at a time where nothing is measured or must be fast, the longest first, the others alone.
 paired_tests = $(filter $(mpitest_scripts),$(paired_names:%=tests/mpi/%.test))
-paired_names = results huge agree lack aggregators partial native device integrity osu interpose settings threads trace \
-	counters comms launcher
+paired_names = results lack aggregators partial native device integrity settings trace
 alone_tests = $(filter-out $(paired_tests),$(mpitest_scripts)) tests/lab/lab.test tests/bench/storm.test
 beside_tests = $(guest_boot) $(filter-out $(paired_tests) $(alone_tests) $(guest_boot),$(TESTS))
 check-lanes:

@@ -288,9 +288,12 @@ static void come_back(struct member *member, void *argument)
 	path->lost = 0;
 	for (int i = 0; i < 4; i++) {
 		connection = connect_over(&returning_rail, &peer);
-		path->rises = 1;        /* as if it had been lost while it rose */
+		path->rises = 1;        /* as if it had been lost while it rose, */
+		path->estimator.weight = 1;     /* having been measured before */
 		nezha_link_attach(member->team->right, 0, &connection);
 		EXPECT(member, path->up && !path->rises && returns[member->rank] == i);
+		/* Its window opens before it gets blocks, which have another path. */
+		EXPECT(member, (path->probe_left > 0) == (i > 0));
 		nezha_link_path_fail(path, "the test says so");
 		close(peer);
 	}

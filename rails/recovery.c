@@ -333,7 +333,7 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 	if (rises)
 		path->ops->returned(path);
 	link->engine->stats[rail].returns += path->lost > 0;
-	nezha_event_up(path);
+	path->unsaid = true;
 	/* Shares start anew, else the newcomer would be given everything until it had caught up. */
 	nezha_deal_anew(link);
 	path->sync = link->opened;

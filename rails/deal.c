@@ -58,7 +58,7 @@ static size_t views(const struct nezha_link *link, const struct nezha_team *team
 			.ready = path->ready && nezha_path_is_free(path),
 			.rate = weight(path),
 			.share = path->share,
-			.in_flight = path->written - path->last.acked + path->out.payload_left + path->probe_left,
+			.in_flight = path->written - path->last.acked + path->out.payload_left,
 		};
 	}
 	if (link->share)

@@ -190,8 +190,6 @@ static bool counts(const struct nezha_estimator *e, const struct nezha_path_samp
 	double holds = e->rate * to->rtt * 1e-6 + TAIL_BYTES;
 	bool backlog = (double)to->acked + holds < (double)from->written || to->sent < from->written || e->backlog > 0;
 
-	if (e->weight > 0 && to->rising)
-		return false;
 	return backlog && is_undisturbed(from, to) && (double)(from->acked - e->busy_acked) >= SKIP_BYTES;
 }
 

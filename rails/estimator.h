@@ -7,7 +7,7 @@
  *   another.  It was, if what is not acknowledged at the end is more than the empty path holds, or if a path as fast as
  *   believed would still have to send of what was written (were it slower, so much the more).
  * - Deaf to intervals in which the receiver's window was shut, to stalls, and to the first bytes of a busy period (a
- *   shaper's or NIC's burst, slow start); once measured, also to the opening of the window after a return.
+ *   shaper's or NIC's burst, slow start).
  * - A path that is never backlogged for long cannot be measured; but what it delivers in a busy period is a lower
  *   bound.  Two in a row above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a
  *   path that was not measured for long is probed, too.  So there is no absorbing state.
@@ -32,7 +32,6 @@ struct nezha_path_sample {
 	bool narrow;          /* the receiver's window holds the sender back at this moment */
 	bool in_flight;       /* something was sent and is not acknowledged */
 	bool recovering;      /* the transport makes up for a loss that stopped it */
-	bool rising;          /* its window still opens, after a return */
 };
 
 #define NEZHA_ESTIMATOR_WINDOWS 5

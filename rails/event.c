@@ -48,8 +48,7 @@ static void record(struct nezha_engine *engine, const struct nezha_trace_event *
 
 static void fall(struct nezha_outage *outage, const char *cause)
 {
-	if (!outage->since)      /* else it is lost again before it took blocks */
-		outage->since = nezha_now();
+	outage->since = nezha_now();
 	snprintf(outage->cause, sizeof outage->cause, "%s", cause);
 }
 

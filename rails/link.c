@@ -201,10 +201,6 @@ static bool start_next(struct nezha_path *path, bool *other)
 		seal(path);
 		return true;
 	}
-	if (path->unsaid) {
-		path->unsaid = false;
-		nezha_event_up(path);
-	}
 	tx = nezha_deal_next(path, other);
 	if (!tx)
 		return false;

@@ -47,7 +47,6 @@ struct nezha_path {
 	bool sync;                      /* a SYNC record shall go next */
 	uint32_t probe_left;            /* bytes of the opening probe still to be sent */
 	uint64_t probe_since;           /* ns: when the opening probe began, 0: it is a later one */
-	bool unsaid;                    /* it was lost, and has not taken blocks since: that it is back has not been told */
 	struct nezha_outgoing out;
 	struct nezha_tx *current;       /* what `out` belongs to; NULL: to no call */
 	struct nezha_tx_list sent;      /* handed to the transport, not taken in by the peer for sure */

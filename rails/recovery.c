@@ -301,12 +301,10 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 {
 	struct nezha_path *path = &link->paths[rail];
 	struct nezha_path_sample sample;
-	bool rises;
 
 	if (path->up)
 		nezha_link_path_fail(path, "replaced by a new connection");
 	path->ops = connection->ops;
-	rises = path->lost && path->ops->returned;
 	path->id = connection->id;
 	path->untold = false;   /* the peer has it from the new connection */
 	path->transport = connection->transport;
@@ -330,18 +328,15 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 	nezha_estimator_restart(&path->estimator);
 	path->down_before = link->down_since && path->ops->apart ? path->last.time - link->down_since : 0;
 	link->down_since = 0;
-	if (rises)
+	if (path->lost && path->ops->returned)
 		path->ops->returned(path);
 	link->engine->stats[rail].returns += path->lost > 0;
-	path->unsaid = true;
+	nezha_event_up(path);
 	/* Shares start anew, else the newcomer would be given everything until it had caught up. */
 	nezha_deal_anew(link);
 	path->sync = link->opened;
 	/* A rail that was out of reach when the link was opened: its nominal speed may be far off. */
 	if (link->opened && path->estimator.weight == 0)
 		nezha_link_probe(path);
-	/* Blocks would be dealt as to a path of the rate that it had, and be late: its window opens without them. */
-	else if (link->opened && rises && nezha_link_paths_up(link) > 1)
-		nezha_link_probe_again(path);
 	nezha_link_pump(link);
 }

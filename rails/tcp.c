@@ -82,7 +82,6 @@ static int tcp_listen(struct nezha_path *path)
  * back once it has learnt that all have arrived, but not if the control has changed meanwhile; a path was seen to stay at a window
  * of 20 packets for half a second.  Other ways of control are left as they are. */
 #define RISE_FOR (500 * NEZHA_MSEC)
-#define RISE_DEAF (50 * NEZHA_MSEC)   /* from RISE_BEGUN on: so long at most the path's rate is what it was before */
 #define RISE_SECONDS 5e-3       /* what the window has to hold, at the rate that the path had; */
 #define RISE_MOST (1 << 20)     /* bytes: where that is more, cubic is soon enough there, and reno might overrun a switch */
 #define RISE_BEGUN (64 << 10)   /* bytes written: before, there were only greetings */
@@ -149,7 +148,6 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 		end_rise(path, &info);
 	out->narrow = info.tcpi_snd_wnd && info.tcpi_notsent_bytes &&
 	              flying + 65536 > info.tcpi_snd_wnd;
-	out->rising = path->rises && nezha_now() + RISE_FOR < path->rises + RISE_DEAF;
 	out->rtt = info.tcpi_min_rtt;
 	out->quiet = info.tcpi_last_ack_recv * NEZHA_MSEC;
 	/* A receiver that takes nothing in is asked for its window now and then, and answers as long as there is a way; not when it is asked

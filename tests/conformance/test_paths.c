@@ -288,88 +288,14 @@ static void come_back(struct member *member, void *argument)
 	path->lost = 0;
 	for (int i = 0; i < 4; i++) {
 		connection = connect_over(&returning_rail, &peer);
-		path->rises = 1;        /* as if it had been lost while it rose, */
-		path->estimator.weight = 1;     /* having been measured before */
+		path->rises = 1;        /* as if it had been lost while it rose */
 		nezha_link_attach(member->team->right, 0, &connection);
 		EXPECT(member, path->up && !path->rises && returns[member->rank] == i);
-		/* Its window opens before it gets blocks, which have another path. */
-		EXPECT(member, (path->probe_left > 0) == (i > 0));
 		nezha_link_path_fail(path, "the test says so");
 		close(peer);
 	}
 	pthread_mutex_unlock(&member->engine->lock);
 	world_barrier(member);
-}
-
-/* ---- what a path that is back carries first ---- */
-
-static struct {
-	int syncs, probes;
-	bool ended;             /* the last probe was marked as such */
-	int said;               /* records after which it had been told that the path is back */
-} carried[2];               /* by rank */
-
-static int count_record(struct nezha_path *path)
-{
-	int rank = path->link->engine->config.process;
-
-	carried[rank].syncs += path->out.record.kind == NEZHA_WIRE_SYNC;
-	carried[rank].probes += path->out.record.kind == NEZHA_WIRE_PROBE;
-	carried[rank].ended = path->out.record.kind == NEZHA_WIRE_PROBE && path->out.record.block;
-	carried[rank].said += !path->unsaid;
-	path->written += path->out.record_left + path->out.payload_left;
-	path->out.record_left = path->out.payload_left = 0;
-	return NEZHA_OK;
-}
-
-static const struct nezha_rail_ops counting_rail = {
-	.name = "counting", .apart = true, .send = count_record, .listen = hear_nothing, .sample = sample_nothing,
-	.receive = receive_nothing, .reply = reply_nothing, .returned = count_return, .close_path = close_path,
-	.close_inpath = close_inpath,
-};
-
-/* Attaches rail 0 by a new connection, with another path beside it or alone; its rate is known. */
-static void attach_again(struct member *member, bool beside)
-{
-	struct nezha_link *link = member->team->right;
-	struct nezha_connection connection;
-	int peer;
-
-	memset(&carried[member->rank], 0, sizeof carried[0]);
-	nezha_link_path_fail(&link->paths[0], "the test says so");
-	if (!beside)
-		nezha_link_path_fail(&link->paths[1], "the test says so");
-	link->paths[0].estimator.weight = 1;
-	link->paths[0].estimator.rate = 50e6;
-	connection = connect_over(&counting_rail, &peer);
-	nezha_link_attach(link, 0, &connection);
-	close(peer);
-}
-
-static void carry_first(struct member *member, void *argument)
-{
-	const struct nezha_path *path = &member->team->right->paths[0];
-
-	(void)argument;
-	leave_rail_0(member);
-	pthread_mutex_lock(&member->engine->lock);
-	attach_again(member, true);
-	/* 6 ms of 50 MB/s in pieces of 32 KiB */
-	EXPECT(member, carried[member->rank].syncs == 1 && carried[member->rank].probes == 9 && carried[member->rank].ended);
-	EXPECT(member, carried[member->rank].said == 0 && !path->unsaid);
-	member->team->right->paths[1].joined = false;
-	attach_again(member, false);
-	EXPECT(member, carried[member->rank].syncs >= 1 && carried[member->rank].probes == 0 && !path->unsaid);
-	nezha_link_path_fail(&member->team->right->paths[0], "the test says so");
-	pthread_mutex_unlock(&member->engine->lock);
-	world_barrier(member);
-}
-
-/* Where there is another path, zeros open its window, and only then it takes blocks, and is said to be back. */
-static void test_carries_first(void **state)
-{
-	(void)state;
-	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, carry_first, NULL), 0);
 }
 
 /* The rail is told of a path that is back, and of none that is new. */
@@ -452,7 +378,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_event_of_an_older_connection),
 		cmocka_unit_test(test_behind_a_wrong_record),
-		cmocka_unit_test(test_carries_first),
 		cmocka_unit_test(test_told_of_a_return),
 		cmocka_unit_test(test_half_a_block_is_left),
 		cmocka_unit_test(test_given_up_between_calls),

@@ -20,7 +20,6 @@ struct path {
 	uint64_t look_every;          /* ns */
 	uint32_t rtt;                 /* us */
 	bool stalled;                 /* nothing passes */
-	bool rising;
 };
 
 static void begin(struct path *path, double rate, double seed)
@@ -35,7 +34,7 @@ static void look(struct path *path)
 	struct nezha_path_sample sample = {
 		.time = path->now, .written = path->written, .acked = (uint64_t)path->acked,
 		.sent = (uint64_t)(path->acked + fmin(unacked, window)), .shut = path->shut, .rtt = path->rtt,
-		.in_flight = unacked > 0, .rising = path->rising,
+		.in_flight = unacked > 0,
 	};
 
 	path->looked = path->now;
@@ -265,40 +264,6 @@ static void test_restart_keeps_the_rate(void **state)
 	assert_near(&path, 0.15);
 }
 
-/* A path that is back opens its window: what it delivers meanwhile is not what it is worth; what it delivers then is. */
-static void test_rises_after_a_return(void **state)
-{
-	struct path path;
-	double before;
-
-	(void)state;
-	begin(&path, 400 * MBIT, 1000 * MBIT);
-	stream(&path, 4 << 20);
-	before = path.estimator.rate;
-	nezha_estimator_restart(&path.estimator);
-	path.written = 0;
-	path.acked = 0;
-	path.rate = 100 * MBIT;
-	path.rising = true;
-	stream(&path, 1 << 20);
-	assert_true(path.estimator.rate == before);
-	path.rising = false;
-	stream(&path, 1 << 20);
-	assert_near(&path, 0.15);
-}
-
-/* A path of which nothing is known is measured all the same. */
-static void test_rises_unmeasured(void **state)
-{
-	struct path path;
-
-	(void)state;
-	begin(&path, 100 * MBIT, 1000 * MBIT);
-	path.rising = true;
-	stream(&path, 1 << 20);
-	assert_near(&path, 0.15);
-}
-
 /* TCP's own window grows at first, and with it what the path delivers: the first estimate is new until it is steady. */
 static void test_rises_at_first(void **state)
 {
@@ -449,8 +414,6 @@ int main(void)
 		cmocka_unit_test(test_deaf_to_a_stall),
 		cmocka_unit_test(test_deaf_to_a_shut_window),
 		cmocka_unit_test(test_restart_keeps_the_rate),
-		cmocka_unit_test(test_rises_after_a_return),
-		cmocka_unit_test(test_rises_unmeasured),
 		cmocka_unit_test(test_rises_at_first),
 		cmocka_unit_test(test_slow_windows_of_a_new_estimate),
 		cmocka_unit_test(test_long_round_trip),

@@ -351,6 +351,73 @@ static void test_half_a_block_is_left(void **state)
 	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, leave_half_a_block, NULL), 0);
 }
 
+/* ---- probes ---- */
+
+#define PROBES_FOR 20000000u    /* bytes after which a path that was not measured is probed */
+
+/* A call that begins while a path is lost, then it is back: not a byte of the call went without it by choice. */
+static void come_back_unmeasured(struct member *member, void *argument)
+{
+	struct nezha_path *path = &member->team->right->paths[0];
+	float *vector = calloc(PROBES_FOR / 4, sizeof *vector);
+
+	(void)argument;
+	leave_rail_0(member);
+	pthread_mutex_lock(&member->engine->lock);
+	nezha_link_path_fail(path, "the test says so");
+	pthread_mutex_unlock(&member->engine->lock);
+	for (int i = 0; i < 2; i++)
+		EXPECT(member, nezha_allreduce(member->team, vector, vector, PROBES_FOR / 4, NEZHA_FLOAT32, NEZHA_SUM,
+		                               &(struct nezha_way){ .block = 65536 }) == NEZHA_OK);
+	pthread_mutex_lock(&member->engine->lock);
+	EXPECT(member, !path->up && !path->probe.unmeasured && !path->probe.unprobed);
+	EXPECT(member, member->team->right->paths[1].up);
+	pthread_mutex_unlock(&member->engine->lock);
+	free(vector);
+	world_barrier(member);
+}
+
+static void test_no_probe_for_what_went_while_lost(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, come_back_unmeasured, NULL), 0);
+}
+
+/* A fast path in the midst of a probe that nobody takes: blocks that waited for the end of it would never go. */
+static void pass_a_probe(struct member *member, void *argument)
+{
+	struct nezha_path *path = &member->team->right->paths[0];
+	float *vector = calloc(50000, sizeof *vector);
+	struct nezha_connection connection;
+	int peer;
+
+	(void)argument;
+	leave_rail_0(member);
+	connection = connect_over(&silent_rail, &peer);
+	pthread_mutex_lock(&member->engine->lock);
+	nezha_link_attach(member->team->right, 0, &connection);
+	path->estimator.rate = member->team->right->paths[1].estimator.rate;
+	nezha_link_probe(path);
+	EXPECT(member, path->up && path->probe_left);
+	pthread_mutex_unlock(&member->engine->lock);
+	alarm(PATIENCE / 1000);
+	EXPECT(member, nezha_allreduce(member->team, vector, vector, 50000, NEZHA_FLOAT32, NEZHA_SUM,
+	                               &(struct nezha_way){ .block = 16384 }) == NEZHA_OK);
+	alarm(0);
+	pthread_mutex_lock(&member->engine->lock);
+	EXPECT(member, path->up && path->probe_left);
+	pthread_mutex_unlock(&member->engine->lock);
+	close(peer);
+	free(vector);
+	world_barrier(member);
+}
+
+static void test_blocks_pass_a_probe(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, pass_a_probe, NULL), 0);
+}
+
 /* ---- between calls ---- */
 
 static void hear_between_calls(struct member *member, void *argument)
@@ -380,6 +447,8 @@ int main(void)
 		cmocka_unit_test(test_behind_a_wrong_record),
 		cmocka_unit_test(test_told_of_a_return),
 		cmocka_unit_test(test_half_a_block_is_left),
+		cmocka_unit_test(test_no_probe_for_what_went_while_lost),
+		cmocka_unit_test(test_blocks_pass_a_probe),
 		cmocka_unit_test(test_given_up_between_calls),
 	};
 

@@ -100,3 +100,16 @@ route_lines() { # NODE RAIL: an ip batch
 	echo "route replace $(rail_address "$2" 0)/24 dev e$2 proto kernel scope link" \
 		"src $(rail_address "$2" "$1") congctl $LAB_CC"
 }
+
+# in_order DEVICE RAIL: of each flow that DEVICE gets one processor passes on all, whichever sent it, so that no packet overtakes
+# another.  A switch keeps them in order, while two processors that pass on what comes over a veth device do not: TCP takes it for
+# losses.  Which one, the kernel chooses by flow; where there are rails enough, a rail's are one processor's: with few flows that is
+# more even.  Needs the device's network in /sys; an ordinary user may not do it.
+in_order() {
+	local processors mask
+	processors=$(getconf _NPROCESSORS_ONLN)
+	[ "$processors" -le 32 ] || processors=32 # a mask of more has another form
+	mask=$(((1 << processors) - 1))
+	[ "$LAB_RAILS" -lt "$processors" ] || mask=$((1 << $2 % processors))
+	printf '%x' $mask 2>/dev/null >"/sys/class/net/$1/queues/rx-0/rps_cpus"
+}

@@ -58,7 +58,7 @@ static size_t views(const struct nezha_link *link, const struct nezha_team *team
 			.ready = path->ready && nezha_path_is_free(path),
 			.rate = weight(path),
 			.share = path->share,
-			.in_flight = path->written - path->last.acked + path->out.payload_left + path->probe_left,
+			.in_flight = path->written - path->last.acked + path->out.payload_left + nezha_link_probe_bytes(path),
 		};
 	}
 	if (link->share)
@@ -190,8 +190,7 @@ static void probe_again(struct nezha_link *link, uint64_t bytes)
 
 		if (nezha_probe_is_due(&path->probe, &path->estimator, path->up && choice))
 			nezha_link_probe_again(path);
-		if (path->up)   /* what went without it says nothing of it */
-			nezha_probe_count(&path->probe, &path->estimator, bytes);
+		nezha_probe_count(&path->probe, &path->estimator, bytes);
 	}
 }
 

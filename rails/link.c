@@ -152,16 +152,19 @@ static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 	tx->team->last_bytes[path->rail] += tx->length;
 }
 
+static uint64_t probe_time(const struct nezha_path *path)
+{
+	return nezha_estimator_is_new(&path->estimator) ? PROBE_LONG : PROBE_TIME;
+}
+
 /* An opening probe ends by time, a later one when all of it is sent; each at once where blocks have no other path than this:
  * many of them measure it as well, and one that is lost before a probe ends would never carry any. */
 static bool probed_enough(const struct nezha_path *path)
 {
-	uint64_t time = nezha_estimator_is_new(&path->estimator) ? PROBE_LONG : PROBE_TIME;
-
 	if (!TAILQ_EMPTY(&path->link->queue) && nezha_link_paths_up(path->link) == 1)
 		return true;
 	return path->probe_since && path->probe_left <= PROBE_MOST - PROBE_LEAST &&
-	       nezha_now() - path->probe_since > time;
+	       nezha_now() - path->probe_since > probe_time(path);
 }
 
 /* Names a lost path of which the peer has not been told; whether there are more of them. */
@@ -434,6 +437,18 @@ void nezha_link_probe_again(struct nezha_path *path)
 	path->probe_left = (uint32_t)(pieces < 2 ? 2 : pieces > most ? most : pieces) * PROBE_PIECE;
 	path->probe_since = 0;
 	nezha_link_pump(path->link);
+}
+
+uint64_t nezha_link_probe_bytes(const struct nezha_path *path)
+{
+	uint64_t spent, time = probe_time(path);
+	double most;
+
+	if (!path->probe_left || !path->probe_since)
+		return path->probe_left;
+	spent = nezha_now() - path->probe_since;
+	most = spent < time ? path->estimator.rate * (double)(time - spent) / NEZHA_SEC : 0;
+	return most < path->probe_left ? (uint64_t)most : path->probe_left;
 }
 
 bool nezha_link_probing(const struct nezha_path *path)

@@ -164,6 +164,7 @@ void nezha_link_tick(struct nezha_link *link, uint64_t now);
 /* Measures the path with bytes that are thrown away; probing is over when probe_left is 0 and all is acknowledged. */
 void nezha_link_probe(struct nezha_path *path);
 void nezha_link_probe_again(struct nezha_path *path);   /* shorter, in the midst of a call */
+uint64_t nezha_link_probe_bytes(const struct nezha_path *path); /* that go before a block, at the rate that is believed */
 bool nezha_link_probing(const struct nezha_path *path);
 
 #endif

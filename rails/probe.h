@@ -9,7 +9,7 @@
 
 #include "rails/estimator.h"
 
-/* All zero at the beginning.  Bytes are those given to the path's link while it is up, over whichever path they go. */
+/* All zero at the beginning.  Bytes are those given to the path's link since it is up, over whichever path they go. */
 struct nezha_probe {
 	uint64_t measured;      /* the estimator's count when last looked at, */
 	uint64_t unmeasured;    /* and the bytes since it changed */

@@ -318,6 +318,7 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 	path->up = path->ready = true;
 	path->written = path->stalled = path->base_acked = 0;
 	path->rises = 0;
+	path->probe.unmeasured = path->probe.doubted = 0;       /* what went without it says nothing of it */
 	path->overdue = (struct nezha_overdue){ 0 };
 	memset(&path->last, 0, sizeof path->last);
 	if (path->ops->sample(path, &sample) == NEZHA_OK)

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define PERIOD 1000000          /* ns */
-#define STILL 5e-3              /* s: softirqs and other real-time threads take up to 2 ms at a time */
+#define STILL 5e-3              /* s: less may be the kernel's own work on the processor */
 #define PRIORITY 50
 
 static double now(void)

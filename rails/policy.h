@@ -23,7 +23,7 @@ struct nezha_path_view {
 	double rate;         /* bytes per second, > 0: nominal for static, what follows from its part of the
 	                      * call for share, measured for the others */
 	double share;        /* seconds of work given to it since the link was last idle */
-	uint64_t in_flight;  /* bytes begun, or of a probe that is, and not yet acknowledged */
+	uint64_t in_flight;  /* bytes begun and not yet acknowledged, and those of a probe that go first */
 };
 
 /* The block to be placed. */

@@ -14,7 +14,7 @@ TARGETS = {  # ms added: median, 99 %
     "black-hole": (100, 200),
     "one-way": (100, 200),
 }
-RETURN_S, LATER_MS = 1.0, 20
+RETURN_S, LATER_MS, RATE = 1.0, 20, 0.95
 RETURN = 10  # s until the rail is used again
 GROWTH_KB = 4096  # of a rank's memory
 
@@ -40,7 +40,7 @@ def show(row, fault):
 
 def tell(args, rows, verdict):
     whole = [r for r in rows if not r["hung"]]
-    print(f"{'kind':<10} {'faults':>6} {'wrong':>5} {'hung':>4} {'told ms: median':>15} {'99 %':>6} {'added ms: median':>17} {'99 %':>7} {'most':>7} {'extra':>7} {'>20':>4} {'later':>7} {'>20':>4} {'again s: median':>16} {'most':>6} {'first ms: median':>16} {'most':>6}")
+    print(f"{'kind':<10} {'faults':>6} {'wrong':>5} {'hung':>4} {'told ms: median':>15} {'99 %':>6} {'added ms: median':>17} {'99 %':>7} {'most':>7} {'extra':>7} {'>20':>4} {'later':>7} {'>20':>4} {'again s: median':>16} {'most':>6} {'first ms: median':>16} {'most':>6} {'rate %: least':>13}")
     for kind in [k for k in kinds.KINDS if any(r["kind"] == k for r in rows)]:
         tell_kind(args, kind, [r for r in rows if r["kind"] == kind], verdict)
     wrong, hung = sum(r["wrong"] for r in rows), len(rows) - len(whole)
@@ -59,6 +59,11 @@ def tell(args, rows, verdict):
     verdict.check(not unused, f"the rail was not used again within {RETURN} s after faults {unused}")
 
 
+def rate_after(row):
+    """Throughput of the first calls after the return (their median) as a part of that before the fault."""
+    return row["usual"] / (row["usual"] + statistics.median(row["first"]))
+
+
 def tell_kind(args, name, rows, verdict):
     whole = [r for r in rows if not r["hung"]]
     line = f"{name:<10} {len(rows):6} {sum(r['wrong'] for r in rows):5} {len(rows) - len(whole):4}"
@@ -74,11 +79,13 @@ def tell_kind(args, name, rows, verdict):
         again = [r["again"] for r in whole if r["again"] is not None]
         if again:
             first = [r["first"][0] for r in whole if r.get("first")]
-            line += f" {statistics.median(again):16.2f} {max(again):6.2f} {statistics.median(first):+16.1f} {max(first):+6.1f}"
+            rate = min((rate_after(r) for r in whole if r.get("first")), default=math.nan)
+            line += f" {statistics.median(again):16.2f} {max(again):6.2f} {statistics.median(first):+16.1f} {max(first):+6.1f} {100 * rate:13.1f}"
         if args.targets and name in TARGETS:
             verdict.check(middle <= TARGETS[name][0], f"{name}: {middle:.1f} ms added in the median, more than {TARGETS[name][0]}")
             verdict.check(high <= TARGETS[name][1], f"{name}: {high:.1f} ms added in 99 %, more than {TARGETS[name][1]}")
         if args.targets and again and name != "flapping":  # which is to be damped
             verdict.check(max(again) <= RETURN_S, f"{name}: used again after {max(again):.2f} s, more than {RETURN_S}")
             verdict.check(max(later) <= LATER_MS, f"{name}: {max(later):.1f} ms added by the return, more than {LATER_MS}")
+            verdict.check(rate >= RATE, f"{name}: {100 * rate:.1f} % of the throughput after the return, less than {100 * RATE:.0f}")
     print(line)

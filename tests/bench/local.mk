@@ -19,8 +19,8 @@ tests/bench/storm: ;
 tests/bench/storm.mpich tests/bench/storm.openmpi: $(top_srcdir)/tests/mpi/common.h
 
 # faults of TCP rails while calls run: make check-faults SEED=n COUNT=n; a slice of it is part of make check
-TESTS += tests/bench/storm.test
-EXTRA_DIST += tests/bench/storm.test
+TESTS += tests/bench/storm.test tests/bench/tally.test
+EXTRA_DIST += tests/bench/storm.test tests/bench/tally.test
 SEED = 1
 COUNT = 100
 check-faults:

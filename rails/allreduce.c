@@ -33,6 +33,14 @@ static void tell_done(struct nezha_team *team)
 	nezha_inlink_reply(team->left, &record);
 }
 
+/* Since when nothing has been heard that the right neighbour owes.  While its grant is missing, what comes from the left proves nothing: a
+ * grant that went down with a rail, over which nothing goes yet that would show that it is dead, would be missed until the left
+ * neighbour had nothing more to give. */
+static uint64_t silent_since(const struct nezha_team *team)
+{
+	return TAILQ_EMPTY(&team->held) ? team->moved : team->call.began;
+}
+
 /* A record may have been lost with a path, and the neighbour may have left the call: its service thread knows.  What that cannot know is
  * that all we have sent was acknowledged by its kernel alone and went down with a connection whose end did not come through. */
 static void ask_if_silent(struct nezha_team *team, uint64_t now)
@@ -41,7 +49,7 @@ static void ask_if_silent(struct nezha_team *team, uint64_t now)
 		team->touched = now;
 		nezha_link_ask_again(team->right);
 	}
-	if (now - team->moved < ASK_AFTER || now - team->queried < ASK_AFTER)
+	if (now - silent_since(team) < ASK_AFTER || now - team->queried < ASK_AFTER)
 		return;
 	team->queried = now;
 	team->query = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How a rank learns that its right neighbour has ended the call, too: it is told, and where that word is lost, it asks; also for
- * a team's last call, after which the neighbour has freed the team.  This program's send takes the words away. */
+ * How a rank learns that its right neighbour has entered the call, and has ended it, too: it is told, and where that word is lost, it asks;
+ * also for a team's last call, after which the neighbour has freed the team.  This program's send takes the words away. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rails/wire.h"
@@ -21,13 +23,20 @@
 #define TEAM 1                  /* the id of the world's team */
 #define RECORDS 64              /* that go at once, at most */
 #define LIMIT 60                /* s: a rank that waits for ever would hang all */
+#define DRIP 1000000            /* ns: far less than the silence after which a rank asks */
+#define PIECES 960              /* blocks of a call, of which rank 0 sends 32 at most before the grant; two thirds of them come to it
+                                 * none the less, a few dozen each time it looks */
 
 /* ---- what is said ---- */
 
 static atomic_uint said[RANKS]; /* bit n: the rank has said that it is done with the team's op n */
 static atomic_bool unsaid;      /* rank 1's words that it is done come as what it had said before: that it has entered the call */
 static atomic_bool unasked;     /* rank 0's questions are lost */
-static atomic_uint taken;       /* such words */
+static atomic_uint taken;       /* words that were taken away */
+static atomic_bool shut;        /* rank 1's words that it has entered the call come as those of the call before */
+static atomic_bool drips;       /* what comes to rank 0 comes slowly, ... */
+static atomic_uint drops;       /* ... so often, ... */
+static atomic_uint asked_at;    /* ... of which so many and one before rank 0 asked for the first time; 0: it did not */
 
 /* The rank that the socket belongs to; -1: it is none of a rail. */
 static int rank_of(int fd)
@@ -52,6 +61,12 @@ static bool pass(int rank, struct nezha_wire *record)
 			atomic_fetch_add(&taken, 1);
 		}
 	}
+	if (record->kind == NEZHA_WIRE_GRANT && rank == 1 && atomic_load(&shut)) {
+		record->op--;
+		atomic_fetch_add(&taken, 1);
+	}
+	if (record->kind == NEZHA_WIRE_QUERY && rank == 0 && atomic_exchange(&drips, false))
+		atomic_store(&asked_at, 1 + atomic_load(&drops));
 	return record->kind != NEZHA_WIRE_QUERY || rank != 0 || !atomic_load(&unasked);
 }
 
@@ -68,6 +83,17 @@ ssize_t send(int fd, const void *data, size_t length, int flags)
 		if (!pass(rank, &records[i]))
 			return (ssize_t)length;         /* a question goes by itself */
 	return syscall(SYS_sendto, fd, records, length, flags, NULL, 0);
+}
+
+ssize_t readv(int fd, const struct iovec *iov, int count)
+{
+	ssize_t n = syscall(SYS_readv, fd, iov, count);
+
+	if (n > 0 && atomic_load(&drips) && rank_of(fd) == 0) {
+		atomic_fetch_add(&drops, 1);
+		nanosleep(&(struct timespec){ .tv_nsec = DRIP }, NULL);
+	}
+	return n;
 }
 
 /* ---- bodies ---- */
@@ -94,6 +120,10 @@ static void begin(void)
 	atomic_store(&unsaid, false);
 	atomic_store(&unasked, false);
 	atomic_store(&taken, 0);
+	atomic_store(&shut, false);
+	atomic_store(&drips, false);
+	atomic_store(&drops, 0);
+	atomic_store(&asked_at, 0);
 	alarm(LIMIT);
 }
 
@@ -153,12 +183,40 @@ static void test_asks_who_has_freed_the_team(void **state)
 	alarm(0);
 }
 
+/* Rank 1's word that it has entered the call is lost, while rank 0 gets blocks from rank 2 all the time. */
+static void not_granted(struct member *member, void *argument)
+{
+	(void)argument;
+	call(member);
+	world_barrier(member);
+	if (member->rank == 1) {
+		atomic_store(&shut, true);
+		atomic_store(&drips, true);
+	}
+	world_barrier(member);
+	world_call(member, member->team, NEZHA_INT64, NEZHA_SUM, PIECES * 2048, 16384, false, 0, 0);
+	world_barrier(member);
+	if (member->rank != 0)
+		return;
+	EXPECT(member, atomic_load(&taken) > 0);
+	EXPECT(member, atomic_load(&asked_at) > 0 && atomic_load(&asked_at) < PIECES / 3);
+}
+
+static void test_asks_while_others_send(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(world_run(RANKS, 1, NEZHA_POLICY_ECF, not_granted, NULL), 0);
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_asks_who_has_left_the_call),
 		cmocka_unit_test(test_asks_who_has_freed_the_team),
+		cmocka_unit_test(test_asks_while_others_send),
 	};
 
 	world_filter();

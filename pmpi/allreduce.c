@@ -175,13 +175,21 @@ static int reduce(const struct nezha_comm *comm, const void *sendbuf, void *recv
 	return nezha_allreduce(comm->team, sendbuf, recvbuf, count, type, op, way);
 }
 
+/* Of a node's ranks only those that carry have rails. */
+static bool is_whole(const struct nezha_comm *comm)
+{
+	const struct nezha_team *ring = nezha_comm_ring(comm);
+
+	return !ring || nezha_team_is_whole(ring);
+}
+
 /* The rails' part: all but the first plan.native bytes.  A NEZHA_ status. */
 static int reduce_over_rails(struct call *call)
 {
 	const char *sendbuf = call->sendbuf == MPI_IN_PLACE ? call->recvbuf : call->sendbuf;
 	uint64_t first = call->plan.alg == NEZHA_ALG_MIX ? call->plan.native : 0;
 	uint64_t note[NEZHA_NOTE_VALUES];
-	bool noted = call->model && nezha_model_note(call->model, note);
+	bool noted = call->model && nezha_model_note(call->model, is_whole(call->comm), note);
 	struct nezha_way way = {
 		.block = call->plan.block,
 		.rails = rails_of(call),

@@ -78,6 +78,18 @@ uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezh
 	return named;
 }
 
+bool nezha_team_is_whole(const struct nezha_team *team)
+{
+	struct nezha_engine *engine = team->engine;
+	bool whole = true;
+
+	pthread_mutex_lock(&engine->lock);
+	for (uint32_t r = 0; r < engine->card.rail_count; r++)
+		whole = whole && (team->right->paths[r].up || !team->right->paths[r].lost);
+	pthread_mutex_unlock(&engine->lock);
+	return whole;
+}
+
 /* ---- opening ---- */
 
 static int check_cards(const struct nezha_card *cards, int nranks)

@@ -27,7 +27,7 @@
 #include "tuning/verbs_options.h"
 
 #define NEZHA_KEY_BYTES 32
-#define NEZHA_PROTOCOL 4        /* of cards and wire records; differing ones do not talk */
+#define NEZHA_PROTOCOL 5        /* of cards and wire records; differing ones do not talk */
 
 struct nezha_engine;
 struct nezha_team;
@@ -121,6 +121,9 @@ struct nezha_subnet nezha_team_rail(const struct nezha_team *team, int c);
 
 /* The team's common rails of TCP that the set names: bit c for rail c, the same on all ranks.  0: none (or the set is empty). */
 uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezha_rail_set *set);
+
+/* Whether no path to the right neighbour is lost. */
+bool nezha_team_is_whole(const struct nezha_team *team);
 
 /* How a call shall go; the same on all ranks, but for the note's values. */
 struct nezha_way {

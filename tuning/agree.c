@@ -66,6 +66,7 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 	begin(&hash);
 	for (int k = 0; k < NEZHA_MODEL_CLASSES; k++)
 		put_class(&hash, &model->classes[k]);
+	put(&hash, model->lost);
 	for (uint32_t i = 0; i < model->pending_count; i++) {
 		put(&hash, model->pending[i].bytes);
 		put(&hash, model->pending[i].choice.alg);

@@ -26,6 +26,12 @@
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
 
+/* Whether the library may be waiting for a rail that is lost. */
+static bool is_shy(const struct nezha_model *model, uint32_t k)
+{
+	return model->lost && !model->classes[k].apart;
+}
+
 /* The library's first call of a very small class may have opened its connections: slower than the rails, but not far, it gets
  * a second one. */
 static bool is_cold_library(const struct nezha_model *model, uint32_t k)
@@ -105,6 +111,8 @@ static struct nezha_choice choose_early(const struct nezha_model *model, uint64_
 	const struct nezha_model_class *class = &model->classes[k];
 	enum nezha_algorithm slower = nezha_price_far_slower(model, k);
 
+	if (is_shy(model, k))
+		return choice_of(NEZHA_ALG_RING, bytes);
 	if (class->cost[NEZHA_ALG_NATIVE].tried > is_cold_library(model, k))
 		return slower == NEZHA_ALG_RING && !class->cost[NEZHA_ALG_RING].count ? carrier(bytes, block)
 		       : choice_of(NEZHA_ALG_RING, bytes);
@@ -151,9 +159,11 @@ uint64_t nezha_model_calls(const struct nezha_model *model)
 }
 
 /* The counters may wrap. */
-static bool is_retry(const struct nezha_model_class *class)
+static bool is_retry(const struct nezha_model *model, uint32_t k)
 {
-	return (int32_t)(class->calls - class->retry_at) >= 0;
+	const struct nezha_model_class *class = &model->classes[k];
+
+	return (int32_t)(class->calls - class->retry_at) >= 0 && !is_shy(model, k);
 }
 
 static struct nezha_choice choose_settled(const struct nezha_model *model, uint64_t bytes, uint32_t block)
@@ -162,9 +172,9 @@ static struct nezha_choice choose_settled(const struct nezha_model *model, uint6
 	const struct nezha_model_class *class = &model->classes[k];
 	enum nezha_algorithm alg = class->best;
 
-	if (bytes > block && class->cost[NEZHA_ALG_MIX].tried < MIX_TRIES && nezha_price_mix_pays(model, k))
+	if (bytes > block && class->cost[NEZHA_ALG_MIX].tried < MIX_TRIES && nezha_price_mix_pays(model, k) && !is_shy(model, k))
 		alg = NEZHA_ALG_MIX;
-	else if (is_retry(class))
+	else if (is_retry(model, k))
 		alg = alternative(model, k);
 	else if (alg == NEZHA_ALG_NATIVE && is_pending(model, k))
 		return carrier(bytes, block);
@@ -242,6 +252,13 @@ static void decide(const struct nezha_model *model, struct nezha_model_class *cl
 
 /* ---- learning ---- */
 
+#define NOTE_WHOLE (NEZHA_NOTE_VALUES - 1)
+
+static struct nezha_model_cost *cost_of(struct nezha_model_class *class, const struct nezha_choice *choice)
+{
+	return &class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg];
+}
+
 /* Of a small vector some ways let some ranks go long before others, which the least time would hold in their favour: what counts is
  * half way between the first rank and the last.  (Where the program's ranks come at different times that adds to all ways alike.) */
 static bool is_uneven(const struct nezha_model_call *call)
@@ -261,9 +278,10 @@ static uint64_t half_way(const uint64_t values[2])
 	return values[0] + (~values[1] - values[0]) / 2;
 }
 
-bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_VALUES])
+bool nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note[NEZHA_NOTE_VALUES])
 {
 	memset(note, 0, NEZHA_NOTE_VALUES * sizeof *note);
+	note[NOTE_WHOLE] = whole;
 	for (uint32_t i = 0; i < model->pending_count; i++) {
 		const struct nezha_model_call *call = &model->pending[i];
 
@@ -274,7 +292,12 @@ bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_
 		note[2 * i] = call->times.native;
 		note[2 * i + 1] = call->choice.looks ? call->times.idle : call->times.rails;
 	}
-	return model->pending_count > 0;
+	return model->pending_count > 0 || model->lost;
+}
+
+static void forget_try(struct nezha_model_cost *c)
+{
+	c->tried -= c->tried > 0;
 }
 
 static void add_sample(struct nezha_model_cost *c, uint64_t ns, uint64_t bytes)
@@ -307,14 +330,20 @@ static void add_call(struct nezha_model_class *class, const struct nezha_model_c
 void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES])
 {
 	uint32_t count = model->pending_count;
+	bool lost = model->lost || !note[NOTE_WHOLE];
 
 	model->pending_count = 0;
+	model->lost = !note[NOTE_WHOLE];
 	for (uint32_t i = 0; i < count; i++) {
 		const struct nezha_model_call *call = &model->pending[i];
 		uint32_t k = nezha_price_class(call->bytes);
 		uint64_t native = is_uneven(call) ? half_way(&note[2 * i]) : note[2 * i];
 		bool settled = is_settled(model, k);
 
+		if (lost && !model->classes[k].apart) {
+			forget_try(cost_of(&model->classes[k], &call->choice));
+			continue;
+		}
 		add_call(&model->classes[k], call, native, is_uneven(call) ? native : note[2 * i + 1]);
 		if (is_settled(model, k))
 			decide(model, &model->classes[k], !settled);
@@ -336,9 +365,9 @@ bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const
 	const struct nezha_model_cost *c = &class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg];
 	bool trial = choice->alg == NEZHA_ALG_MIX && !choice->carrier && c->tried < MIX_TRIES;
 
-	if (is_settled(model, k) && is_retry(class) && class->tries + NEZHA_MODEL_SAMPLES < try_calls(k))
+	if (is_settled(model, k) && is_retry(model, k) && class->tries + NEZHA_MODEL_SAMPLES < try_calls(k))
 		return false;
-	if (!is_settled(model, k) || is_retry(class) || trial)
+	if (!is_settled(model, k) || is_retry(model, k) || trial)
 		return model->pending_count < NEZHA_MODEL_PENDING;
 	/* What goes as always must leave room for what is new. */
 	return choice->alg == class->best && is_due(k, choice->alg, c) && model->pending_count < NEZHA_MODEL_PENDING / 2;
@@ -350,14 +379,15 @@ void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct n
 	uint32_t k = nezha_price_class(bytes);
 	struct nezha_model_class *class = &model->classes[k];
 	bool full = model->pending_count == NEZHA_MODEL_PENDING;
-	bool measures = nezha_model_measures(model, bytes, choice), was_retry = is_retry(class);
+	/* That the rails are whole again may have been heard in this very call. */
+	bool measures = nezha_model_measures(model, bytes, choice), was_retry = is_retry(model, k) && choice->alg != class->best;
 
 	class->calls++;
 	if (is_settled(model, k) && was_retry && ++class->tries >= try_calls(k))
 		plan_retry(model, class, true);
 	/* What should be measured, and finds no room, does not count as tried. */
 	if (measures || !full)
-		class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg].tried++;
+		cost_of(class, choice)->tried++;
 	if (measures)
 		model->pending[model->pending_count++] =
 			(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = *times };

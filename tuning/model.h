@@ -15,6 +15,9 @@
  * time but for a first try soon after the decision.  Above a class in which one of the two was found far slower it is
  * not tried alone.
  *
+ * While a rail is lost, the library is not tried, nor what the rails took held against them: it may hang over that very network until the
+ * rail is back.  Not so where it was seen to use another one.  All ranks hear of it by the first note after the loss.
+ *
  * Pure, not locked: calls on one communicator do not overlap. */
 #ifndef NEZHA_TUNING_MODEL_H
 #define NEZHA_TUNING_MODEL_H
@@ -25,7 +28,7 @@
 #include "tuning/plan.h"
 
 #define NEZHA_MODEL_PENDING 8     /* calls that one note tells of */
-#define NEZHA_NOTE_VALUES (2 * NEZHA_MODEL_PENDING)
+#define NEZHA_NOTE_VALUES (2 * NEZHA_MODEL_PENDING + 1) /* two of each, and whether any rank lacks a rail that it has had */
 #define NEZHA_MODEL_CLASSES 48    /* class k: vectors of [2^k, 2^(k+1)) bytes; the last one: all above, too */
 #define NEZHA_MODEL_SAMPLES 3     /* the median of so many counts */
 
@@ -67,13 +70,14 @@ struct nezha_model {
 		struct nezha_model_times times;
 	} pending[NEZHA_MODEL_PENDING];
 	uint32_t pending_count;
+	bool lost;                             /* at the latest note some rank lacked a rail that it has had */
 };
 
 /* What the next call of `bytes` (>= 1) does; the shares of a mix are whole blocks of `block` bytes. */
 struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block);
 
-/* Fills the note that this call over the rails carries; false: it carries none. */
-bool nezha_model_note(const struct nezha_model *model, uint64_t note[NEZHA_NOTE_VALUES]);
+/* Fills the note that this call over the rails carries; false: it carries none.  whole: this rank lacks no rail that it has had. */
+bool nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note[NEZHA_NOTE_VALUES]);
 
 /* Learns from the folded note; before nezha_model_count of the call that carried it. */
 void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES]);

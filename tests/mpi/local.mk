@@ -31,6 +31,7 @@ mpitest_scripts = \
 	tests/mpi/node.test \
 	tests/mpi/osu.test \
 	tests/mpi/osu_real.test \
+	tests/mpi/outage.test \
 	tests/mpi/partial.test \
 	tests/mpi/progress.test \
 	tests/mpi/results.test \

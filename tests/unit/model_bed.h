@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A communicator that learns, for the tests of the model (tuning/model.h). */
+#ifndef NEZHA_TESTS_MODEL_BED_H
+#define NEZHA_TESTS_MODEL_BED_H
+
+#include "tuning/model.h"
+
+#define K UINT64_C(1024)
+#define M (K * K)
+#define S (512 * K)                 /* too small for a mix */
+#define BLOCK (64 * K)
+
+/* A communicator of one rank, for which folding a note changes nothing. */
+struct bed {
+	struct nezha_model model;
+	bool one_network;                 /* library and rails use the same: at once they hold each other up */
+	bool busy;                        /* and that can be seen */
+	uint64_t start;                   /* ns that the rails need for any size */
+	uint64_t spent, least;            /* ns, and what the cheaper way would have taken each time */
+	bool lost;                        /* a rail is */
+	int calls[NEZHA_ALG_COUNT], carriers;
+	struct nezha_choice last;
+};
+
+static inline uint64_t share_of(uint64_t ns, uint64_t part, uint64_t bytes)
+{
+	return (uint64_t)((double)ns * (double)part / (double)bytes);
+}
+
+static inline enum nezha_algorithm call(struct bed *bed, uint64_t bytes, uint64_t native, uint64_t rails)
+{
+	struct nezha_choice choice = nezha_model_choose(&bed->model, bytes, BLOCK);
+	struct nezha_model_times times = {
+		.native = share_of(native, choice.native, bytes),
+		.rails = choice.native < bytes ? bed->start + share_of(rails, bytes - choice.native, bytes) : 0,
+		.idle = !bed->busy,
+	};
+	uint64_t note[NEZHA_NOTE_VALUES];
+
+	if (bed->one_network && choice.alg == NEZHA_ALG_MIX)
+		times.native = times.rails = times.native + times.rails;
+	if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_note(&bed->model, !bed->lost, note))
+		nezha_model_learn(&bed->model, note);
+	nezha_model_count(&bed->model, bytes, &choice, &times);
+	bed->spent += times.native > times.rails ? times.native : times.rails;
+	bed->least += native < rails ? native : rails;
+	bed->calls[choice.alg]++;
+	bed->carriers += choice.carrier;
+	bed->last = choice;
+	return choice.alg;
+}
+
+#endif

@@ -144,9 +144,9 @@ static int do_work(struct nezha_team *team, const struct nezha_way *way)
 	if (!way->work)
 		return NEZHA_OK;
 	final = nezha_call_final_bytes(&team->call);
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	rc = way->work(way->context, final);
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_retake(&team->engine->lock);
 	return rc;
 }
 
@@ -187,9 +187,9 @@ int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf,
 
 	if (rc != NEZHA_OK)
 		return rc;
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	if (team->broken) {
-		pthread_mutex_unlock(&team->engine->lock);
+		nezha_fairlock_give(&team->engine->lock);
 		return NEZHA_ERR_PROTOCOL;
 	}
 	rc = begin(team, &grid, type, op, sendbuf, recvbuf, way);
@@ -203,6 +203,6 @@ int nezha_allreduce(struct nezha_team *team, const void *sendbuf, void *recvbuf,
 	/* Also without memory: the others would wait for this rank. */
 	if (rc != NEZHA_OK)
 		nezha_breakdown(team, (uint32_t)team->engine->config.process, NEZHA_NOBODY);
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	return rc;
 }

@@ -133,9 +133,9 @@ void nezha_breakdown_heard(struct nezha_team *team, uint32_t found_by, uint32_t 
 
 void nezha_team_give_up(struct nezha_team *team)
 {
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	nezha_breakdown(team, (uint32_t)team->engine->config.process, NEZHA_NOBODY);
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 }
 
 int nezha_team_attend(struct nezha_team *team)
@@ -143,14 +143,14 @@ int nezha_team_attend(struct nezha_team *team)
 	uint64_t now;
 	bool broken;
 
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	now = nezha_now();
 	if (now - team->attended_last > ANOTHER_WAIT)
 		team->attended = now;
 	team->attended_last = now;
 	nezha_engine_poll(team->engine);
 	broken = team->broken || nezha_breakdown_look(team, nezha_now());
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	return broken ? NEZHA_ERR_UNREACHABLE : NEZHA_OK;
 }
 

@@ -80,9 +80,9 @@ void nezha_carrier_read(int carrier, struct nezha_engine *engine)
 			continue;
 		if (message->nlmsg_len < NLMSG_LENGTH(sizeof *info))
 			continue;
-		pthread_mutex_lock(&engine->lock);
+		nezha_fairlock_take(&engine->lock);
 		changed(engine, info->ifi_index, message->nlmsg_type == RTM_NEWLINK && info->ifi_flags & IFF_RUNNING);
-		pthread_mutex_unlock(&engine->lock);
+		nezha_fairlock_give(&engine->lock);
 		nezha_engine_wake(engine);
 	}
 }
@@ -118,9 +118,9 @@ void nezha_carrier_ask(struct nezha_engine *engine, uint32_t rails, int fd)
 	for (uint32_t r = 0; rails >> r; r++) {
 		if (!(rails >> r & 1) || !has_none(&engine->rails[r], fd))
 			continue;
-		pthread_mutex_lock(&engine->lock);
+		nezha_fairlock_take(&engine->lock);
 		lost(engine, r);
-		pthread_mutex_unlock(&engine->lock);
+		nezha_fairlock_give(&engine->lock);
 		nezha_engine_wake(engine);
 	}
 }
@@ -130,8 +130,8 @@ void nezha_carrier_ask_dark(struct nezha_engine *engine, uint32_t rails, int fd)
 	for (uint32_t r = 0; rails >> r; r++) {
 		if (!(rails >> r & 1) || is_down(&engine->rails[r], fd) || has_none(&engine->rails[r], fd))
 			continue;
-		pthread_mutex_lock(&engine->lock);
+		nezha_fairlock_take(&engine->lock);
 		is_there(engine, r);
-		pthread_mutex_unlock(&engine->lock);
+		nezha_fairlock_give(&engine->lock);
 	}
 }

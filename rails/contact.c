@@ -154,14 +154,14 @@ int nezha_contact_attach(struct nezha_contact *contact, const struct nezha_conne
 	struct nezha_inlink *inlink = NULL;
 
 	memcpy(&known.id, contact->hello.nonce, sizeof known.id);
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	if (contact->link)
 		nezha_link_attach(contact->link, contact->rail, &known);
 	else if ((inlink = nezha_inlink_get(engine, contact->hello.from))) {
 		nezha_inlink_came_from(inlink, contact->rail, contact->from);
 		nezha_inlink_attach(inlink, contact->rail, &known);
 	}
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	if (!contact->link && !inlink)
 		return NEZHA_ERR_NOMEM;
 	contact->fd = -1;
@@ -328,11 +328,11 @@ void nezha_contact_destroy(struct nezha_contact *contact)
 	if (contact->fd >= 0)
 		close(contact->fd);
 	nezha_verbs_end_destroy(contact->end);
-	pthread_mutex_lock(&contact->engine->lock);
+	nezha_fairlock_take(&contact->engine->lock);
 	if (contact->fd >= 0 && nezha_contact_verbs_begun(contact))
 		nezha_contact_verbs_tell(contact);
 	if (contact->link)
 		tell_link(contact);
-	pthread_mutex_unlock(&contact->engine->lock);
+	nezha_fairlock_give(&contact->engine->lock);
 	free(contact);
 }

@@ -29,14 +29,14 @@ static int answer(struct nezha_contact *contact)
 	struct nezha_team *team;
 
 	state = nezha_wire_make(NEZHA_WIRE_STATE, contact->in.record.team, contact->in.record.op);
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	team = nezha_engine_team(engine, state.team);
 	if (!nezha_breakdown_tell(engine, &state)) {
 		state.op = team ? team->entered : state.op;
 		state.block = team ? team->finished : 0;
 		state.origin = team ? NEZHA_WIRE_LIVES : NEZHA_WIRE_GONE;
 	}
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	nezha_wire_seal(&state, engine->config.crc);
 	return nezha_contact_send(contact, &state, sizeof state);
 }
@@ -47,7 +47,7 @@ static int answered(struct nezha_contact *contact)
 	const struct nezha_wire *state = &contact->in.record;
 	struct nezha_team *team;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	team = nezha_engine_team(engine, state->team);
 	if (team && team->right == contact->link && state->origin == NEZHA_WIRE_FELL) {
 		nezha_breakdown_heard(team, state->op, state->block);
@@ -63,7 +63,7 @@ static int answered(struct nezha_contact *contact)
 		if (nezha_seq_diff(entered, team->entered) <= 1)
 			nezha_link_granted(team, entered);
 	}
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	nezha_engine_wake(engine);
 	return NEZHA_OK;
 }

@@ -54,7 +54,7 @@ static void drop_stranger(struct nezha_door *door)
 	struct nezha_stranger strangers[STRANGERS_MOST];
 	size_t count = 0;
 
-	pthread_mutex_lock(&door->engine->lock);
+	nezha_fairlock_take(&door->engine->lock);
 	LIST_FOREACH(contact, door->contacts, entry) {
 		if (!nezha_contact_stranger(contact) || count == STRANGERS_MOST)
 			continue;
@@ -63,7 +63,7 @@ static void drop_stranger(struct nezha_door *door)
 		};
 		who[count++] = contact;
 	}
-	pthread_mutex_unlock(&door->engine->lock);
+	nezha_fairlock_give(&door->engine->lock);
 	if (count)
 		nezha_contact_drop(who[nezha_strangers_choose(strangers, count)]);
 }

@@ -78,7 +78,7 @@ int nezha_engine_create(const struct nezha_engine_config *config, struct nezha_e
 	LIST_INIT(&engine->inlinks);
 	LIST_INIT(&engine->inas);
 	LIST_INIT(&engine->ina_spare);
-	pthread_mutex_init(&engine->lock, NULL);
+	nezha_fairlock_init(&engine->lock);
 	pthread_cond_init(&engine->changed, NULL);
 	engine->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (engine->epoll < 0) {
@@ -107,7 +107,7 @@ close_fds:
 	close(engine->epoll);
 free_engine:
 	pthread_cond_destroy(&engine->changed);
-	pthread_mutex_destroy(&engine->lock);
+	nezha_fairlock_destroy(&engine->lock);
 	free(engine);
 	return rc;
 }
@@ -133,23 +133,17 @@ void nezha_engine_destroy(struct nezha_engine *engine)
 	close(engine->wake.fd);
 	close(engine->epoll);
 	pthread_cond_destroy(&engine->changed);
-	pthread_mutex_destroy(&engine->lock);
+	nezha_fairlock_destroy(&engine->lock);
 	free(engine);
 }
 
 bool nezha_engine_hold(struct nezha_engine *engine)
 {
-	struct timespec until;
+	struct timespec until = nezha_wall_after(HOLD_LIMIT);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)HOLD_LIMIT;
-	if (until.tv_nsec >= (long)NEZHA_SEC) {
-		until.tv_nsec -= (long)NEZHA_SEC;
-		until.tv_sec++;
-	}
 	if (!nezha_service_hold(engine->service, &until))
 		return false;
-	if (!pthread_mutex_timedlock(&engine->lock, &until))
+	if (nezha_fairlock_take_until(&engine->lock, &until))
 		return true;
 	nezha_service_release(engine->service);
 	return false;
@@ -157,7 +151,7 @@ bool nezha_engine_hold(struct nezha_engine *engine)
 
 void nezha_engine_release(struct nezha_engine *engine)
 {
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	nezha_service_release(engine->service);
 }
 
@@ -183,17 +177,17 @@ void nezha_engine_abandon(struct nezha_engine *engine)
 
 void nezha_engine_card(const struct nezha_engine *engine, struct nezha_card *out)
 {
-	pthread_mutex_lock((pthread_mutex_t *)&engine->lock);
+	nezha_fairlock_take((struct nezha_fairlock *)&engine->lock);
 	*out = engine->card;
 	out->ina_room = nezha_ina_has_room(engine);
-	pthread_mutex_unlock((pthread_mutex_t *)&engine->lock);
+	nezha_fairlock_give((struct nezha_fairlock *)&engine->lock);
 }
 
 size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_rail_stats *out, size_t max)
 {
 	size_t count = engine->card.rail_count < max ? engine->card.rail_count : max;
 
-	pthread_mutex_lock((pthread_mutex_t *)&engine->lock);
+	nezha_fairlock_take((struct nezha_fairlock *)&engine->lock);
 	memcpy(out, engine->stats, count * sizeof *out);
 	for (uint32_t i = 0; i < engine->config.aggregator_count && count < max; i++)
 		nezha_ina_stats(engine, i, &out[count++]);
@@ -203,7 +197,7 @@ size_t nezha_engine_rail_stats(const struct nezha_engine *engine, struct nezha_r
 		snprintf(out[count].subnet, sizeof out->subnet, "%.23s", engine->config.sharp.device);
 		count++;
 	}
-	pthread_mutex_unlock((pthread_mutex_t *)&engine->lock);
+	nezha_fairlock_give((struct nezha_fairlock *)&engine->lock);
 	return count;
 }
 

@@ -13,6 +13,7 @@
 
 #include "rails/call.h"
 #include "rails/collective.h"
+#include "rails/fairlock.h"
 #include "rails/team.h"
 #include "rails/verbs.h"
 
@@ -99,7 +100,7 @@ struct nezha_engine {
 	struct nezha_card card;
 	struct nezha_rail_stats stats[NEZHA_STATS_MAX];   /* of the card's rails; from NEZHA_RAILS_MAX on: the aggregators' */
 
-	pthread_mutex_t lock;           /* of all that follows, teams, links, paths */
+	struct nezha_fairlock lock;     /* of all that follows, teams, links, paths; the driver leaves it while it sleeps or is in MPI */
 	pthread_cond_t changed;         /* the driver left, or a call ended */
 	bool driving;
 	uint32_t gathering;             /* nezha_gather_begin without its end */

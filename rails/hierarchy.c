@@ -55,19 +55,19 @@ static bool take_memory(struct nezha_engine *engine, size_t bytes)
 {
 	bool fits;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	fits = bytes && engine->shared_memory + bytes <= SHARED_MOST;
 	if (fits)
 		engine->shared_memory += bytes;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	return fits;
 }
 
 static void give_memory_back(struct nezha_engine *engine, size_t bytes)
 {
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	engine->shared_memory -= bytes;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 }
 
 static int make_node(struct nezha_hierarchy *h, struct nezha_node_offer *offer)

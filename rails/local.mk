@@ -4,7 +4,7 @@ libnezha_core_la_SOURCES += \
 	rails/allreduce.c rails/breakdown.c rails/breakdown.h rails/call.c rails/call.h rails/carrier.c rails/carrier.h rails/clock.h rails/collective.c rails/collective.h \
 	rails/contact.c rails/contact.h rails/contact_control.c rails/contact_control.h rails/crc32c.c rails/crc32c.h rails/damping.c rails/damping.h rails/deal.c rails/deal.h \
 	rails/door.c rails/door.h rails/early.c rails/early.h \
-	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/event.c rails/event.h \
+	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/event.c rails/event.h rails/fairlock.c rails/fairlock.h \
 	rails/fingerprint.c rails/fingerprint.h rails/gather.c rails/gather.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/lack.h rails/landing.c rails/landing.h rails/link.c rails/link.h rails/loop.c \
 	rails/overdue.c rails/overdue.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/regain.c rails/regain.h \

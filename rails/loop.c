@@ -193,9 +193,9 @@ static void step(struct nezha_engine *engine, bool sleeps)
 	struct epoll_event events[EVENTS];
 	int n;
 
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	n = wait_events(engine->epoll, events, &wait);
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_retake(&engine->lock);
 	if (n < 0 && errno != EINTR)
 		nezha_warn("epoll_wait: %m");
 	for (int i = 0; i < n; i++)
@@ -231,13 +231,8 @@ void nezha_engine_wait(struct nezha_engine *engine)
 
 	if (drive(engine, true))
 		return;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)NEZHA_MSEC;
-	if (until.tv_nsec >= (long)NEZHA_SEC) {
-		until.tv_nsec -= (long)NEZHA_SEC;
-		until.tv_sec++;
-	}
-	pthread_cond_timedwait(&engine->changed, &engine->lock, &until);
+	until = nezha_wall_after(NEZHA_MSEC);
+	pthread_cond_timedwait(&engine->changed, &engine->lock.mutex, &until);
 }
 
 void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last)
@@ -247,7 +242,7 @@ void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last)
 	if (!engine->config.progress || now - *last < NEZHA_MSEC / 2)
 		return;
 	*last = now;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	engine->config.progress(engine->config.progress_context);
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_retake(&engine->lock);
 }

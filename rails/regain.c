@@ -71,9 +71,9 @@ static void tell(struct nezha_engine *engine, struct nezha_contact_list *contact
 void nezha_regain_heard(struct nezha_engine *engine, struct nezha_link *link, uint32_t rail)
 {
 	if (link) {
-		pthread_mutex_lock(&engine->lock);
+		nezha_fairlock_take(&engine->lock);
 		nezha_path_retry(&link->paths[rail]);
-		pthread_mutex_unlock(&engine->lock);
+		nezha_fairlock_give(&engine->lock);
 	}
 	call_neighbours(engine, rail);
 }
@@ -84,10 +84,10 @@ static void ask_doubted(struct nezha_engine *engine, int fd)
 {
 	uint32_t doubted;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	doubted = engine->doubted;
 	engine->doubted = 0;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	if (doubted)
 		nezha_carrier_ask(engine, doubted, fd);
 }
@@ -96,9 +96,9 @@ static void ask_dark(struct nezha_engine *engine, int fd, uint64_t now, uint64_t
 {
 	uint32_t dark;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	dark = engine->dark;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	if (!dark)
 		return;
 	if (now - engine->dark_asked >= DARK_EVERY) {
@@ -115,7 +115,7 @@ static bool is_due(struct nezha_engine *engine, uint32_t rail, uint64_t now, uin
 	struct nezha_regain *regain = &engine->regain[rail];
 	bool due = false;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	if (regain->tell_at && regain->pause && nezha_rail_whole(engine, rail))
 		regain->tell_at = 0;
 	if (regain->tell_at && regain->tell_at <= now) {
@@ -129,7 +129,7 @@ static bool is_due(struct nezha_engine *engine, uint32_t rail, uint64_t now, uin
 	}
 	if (regain->tell_at && regain->tell_at < *next)
 		*next = regain->tell_at;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	return due;
 }
 

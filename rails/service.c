@@ -141,9 +141,9 @@ static void ask(struct nezha_service *service)
 	bool more;
 
 	for (;;) {
-		pthread_mutex_lock(&service->engine->lock);
+		nezha_fairlock_take(&service->engine->lock);
 		more = next_question(service, &question);
-		pthread_mutex_unlock(&service->engine->lock);
+		nezha_fairlock_give(&service->engine->lock);
 		if (!more)
 			return;
 		for (contact = LIST_FIRST(&service->contacts); contact; contact = next) {
@@ -180,13 +180,13 @@ static uint32_t fill_poll(struct nezha_service *service, uint64_t *next, uint32_
 
 	LIST_FOREACH(contact, &service->contacts, entry)
 		total++;
-	pthread_mutex_lock(&service->engine->lock);
+	nezha_fairlock_take(&service->engine->lock);
 	if (!make_room(service, total + nezha_ina_poll_room(service->engine))) {
-		pthread_mutex_unlock(&service->engine->lock);
+		nezha_fairlock_give(&service->engine->lock);
 		return 0;
 	}
 	*inas = nezha_ina_poll(service->engine, service->poll + total, next);
-	pthread_mutex_unlock(&service->engine->lock);
+	nezha_fairlock_give(&service->engine->lock);
 	service->poll[AT_KICK] = (struct pollfd){ service->kick, POLLIN, 0 };
 	service->poll[AT_CARRIER] = (struct pollfd){ service->carrier, POLLIN, 0 };
 	deaf = nezha_door_deaf(&service->door, next);
@@ -230,13 +230,13 @@ static bool turn(struct nezha_service *service)
 	bool stop;
 
 	nezha_regain_turn(service->engine, &service->contacts, service->door.listeners[0], now, &next);
-	pthread_mutex_lock(&service->engine->lock);
+	nezha_fairlock_take(&service->engine->lock);
 	stop = service->stop;
 	if (!stop)
 		connect_due(service, now, &next);
 	if (!stop)
 		nezha_ina_turn(service->engine, now);
-	pthread_mutex_unlock(&service->engine->lock);
+	nezha_fairlock_give(&service->engine->lock);
 	if (stop)
 		return false;
 	nezha_service_verbs_turn(service->engine, now, &next);
@@ -354,9 +354,9 @@ void nezha_service_stop(struct nezha_service *service)
 {
 	struct nezha_contact *contact;
 
-	pthread_mutex_lock(&service->engine->lock);
+	nezha_fairlock_take(&service->engine->lock);
 	service->stop = true;
-	pthread_mutex_unlock(&service->engine->lock);
+	nezha_fairlock_give(&service->engine->lock);
 	nezha_service_kick(service);
 	pthread_join(service->thread, NULL);
 	nezha_door_close(&service->door);

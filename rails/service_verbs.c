@@ -18,9 +18,9 @@ void nezha_service_verbs_turn(struct nezha_engine *engine, uint64_t now, uint64_
 			*next = again;
 		if (!back)
 			continue;
-		pthread_mutex_lock(&engine->lock);
+		nezha_fairlock_take(&engine->lock);
 		nezha_rail_retry(engine, r);
-		pthread_mutex_unlock(&engine->lock);
+		nezha_fairlock_give(&engine->lock);
 	}
 }
 
@@ -40,10 +40,10 @@ void nezha_service_verbs_event(struct nezha_engine *engine, uint32_t r)
 
 	if (event == NEZHA_VERBS_NOTHING)
 		return;
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	if (event == NEZHA_VERBS_LOST)
 		nezha_rail_lost(engine, r, false, "the port or its device has failed");
 	nezha_rail_retry(engine, r);
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	nezha_engine_wake(engine);
 }

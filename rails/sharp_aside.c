@@ -89,12 +89,7 @@ static void wait_a_little(struct nezha_sharp_aside *aside)
 	struct nezha_engine *engine = aside->sharp->engine;
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)NEZHA_MSEC;
-	if (until.tv_nsec >= (long)NEZHA_SEC) {
-		until.tv_nsec -= (long)NEZHA_SEC;
-		until.tv_sec++;
-	}
+	until = nezha_wall_after(NEZHA_MSEC);
 	if (pthread_cond_timedwait(&aside->changed, &aside->lock, &until) == ETIMEDOUT && engine->config.progress) {
 		pthread_mutex_unlock(&aside->lock);
 		engine->config.progress(engine->config.progress_context);

@@ -144,9 +144,9 @@ static const char *try_out(struct nezha_sharp *sharp)
 			return "its first request does not come to its end";
 		}
 		usleep(50);
-		pthread_mutex_lock(&sharp->engine->lock);
+		nezha_fairlock_take(&sharp->engine->lock);
 		nezha_engine_progress_mpi(sharp->engine, &progressed);
-		pthread_mutex_unlock(&sharp->engine->lock);
+		nezha_fairlock_give(&sharp->engine->lock);
 	}
 	for (uint32_t i = 0; i < TRIAL_ELEMENTS; i++)
 		if (to[i] != i * (ranks * (ranks + 1) / 2))
@@ -194,16 +194,16 @@ static bool attach(struct nezha_sharp *sharp)
 	struct nezha_team *team = sharp->team;
 	bool attached, agreed;
 
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	attached = nezha_team_attach(team, &(struct nezha_collective){ .ops = &nezha_sharp_rail, .rail = sharp }) == NEZHA_OK;
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	agreed = all_agree(team, attached ? NULL : "there is no memory", false);
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	if (agreed)
 		team->collective[team->collectives - 1].agreed = NEZHA_SHARP_TOKEN;
 	else if (attached)
 		nezha_team_detach(team);
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	return agreed;
 }
 

@@ -46,10 +46,10 @@ static bool keep_out(struct nezha_siege *siege, struct nezha_engine *engine, con
 	size_t count;
 	bool good = true;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	siege->known = engine->known;
 	count = gather(engine, addresses);
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	for (uint32_t r = 0; r < engine->card.rail_count; r++)
 		good = nezha_sieve_set(listeners[r], addresses, count) && good;
 	return good;
@@ -82,9 +82,9 @@ void nezha_siege_turn(struct nezha_siege *siege, struct nezha_engine *engine, co
 			nezha_sieve_lift(listeners[r]);
 		return;
 	}
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	more = engine->known != siege->known;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	if (more)
 		keep_out(siege, engine, listeners);
 	if (siege->until < *next)

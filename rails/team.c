@@ -83,10 +83,10 @@ bool nezha_team_is_whole(const struct nezha_team *team)
 	struct nezha_engine *engine = team->engine;
 	bool whole = true;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	for (uint32_t r = 0; r < engine->card.rail_count; r++)
 		whole = whole && (team->right->paths[r].up || !team->right->paths[r].lost);
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	return whole;
 }
 
@@ -118,12 +118,12 @@ static int attach_inas(struct nezha_team *team, const struct nezha_card *cards)
 	}
 	for (int k = 0; k < team->ranks; k++)
 		room = room && cards[k].ina_room;
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	if (room)
 		rc = nezha_ina_attach(team);
 	else if (team->engine->config.aggregator_count)
 		nezha_ina_tell_full(team);
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	return rc;
 }
 
@@ -156,7 +156,7 @@ static int create(struct nezha_engine *engine, const struct nezha_card *cards, i
 	TAILQ_INIT(&team->held);
 	TAILQ_INIT(&team->eager);
 	count_rails(team, cards);
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	team->right = nezha_link_get(engine, &cards[(rank + 1) % nranks]);
 	team->left = nezha_inlink_get(engine, cards[(rank + nranks - 1) % nranks].process);
 	if (team->left)
@@ -165,7 +165,7 @@ static int create(struct nezha_engine *engine, const struct nezha_card *cards, i
 		LIST_INSERT_HEAD(&engine->teams, team, entry);
 		LIST_INSERT_HEAD(nezha_engine_bucket(engine, id), team, same);
 	}
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	if (!team->right || !team->left) {
 		free(team);
 		return NEZHA_ERR_NOMEM;
@@ -247,7 +247,7 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 	struct nezha_link *link = team->right;
 	uint32_t mask = 0;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	if (wait_for_paths(team, until))
 		mask = LINK_OK;
 	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
@@ -268,7 +268,7 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 		mask |= nezha_collective_present(team) << COLLECTIVE_OK;
 	}
 	link->opened = true;
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	*rails_ok = mask;
 	return NEZHA_OK;
 }
@@ -276,9 +276,9 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 void nezha_team_activate(struct nezha_team *team, uint32_t rails)
 {
 	nezha_debug("team %llx: rails %x", (unsigned long long)team->id, rails);
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	nezha_collective_open(team, rails >> COLLECTIVE_OK & ((1u << NEZHA_COLLECTIVES_MAX) - 1));
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	nezha_sharp_open(team);
 }
 
@@ -290,14 +290,14 @@ void nezha_team_destroy(struct nezha_team *team)
 
 	if (!team)
 		return;
-	pthread_mutex_lock(&team->engine->lock);
+	nezha_fairlock_take(&team->engine->lock);
 	sharp = nezha_sharp_detach(team);
 	nezha_ina_detach(team);
 	nezha_inlink_forget(team, true);
 	nezha_breakdown_keep(team);
 	LIST_REMOVE(team, entry);
 	LIST_REMOVE(team, same);
-	pthread_mutex_unlock(&team->engine->lock);
+	nezha_fairlock_give(&team->engine->lock);
 	if (sharp)
 		nezha_sharp_close(sharp);
 	nezha_call_free(&team->call);

@@ -194,11 +194,11 @@ void nezha_verbs_bury(struct nezha_verbs_device *device, struct nezha_engine *en
 	struct nezha_verbs_end *end;
 
 	for (;;) {
-		pthread_mutex_lock(&engine->lock);
+		nezha_fairlock_take(&engine->lock);
 		end = LIST_FIRST(&device->retired);
 		if (end)
 			LIST_REMOVE(end, entry);
-		pthread_mutex_unlock(&engine->lock);
+		nezha_fairlock_give(&engine->lock);
 		if (!end)
 			return;
 		nezha_verbs_end_destroy(end);

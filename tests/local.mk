@@ -72,6 +72,7 @@ unit_tests += tests/unit/test_contact
 unit_tests += tests/unit/test_telling
 unit_tests += tests/unit/test_damping
 unit_tests += tests/unit/test_estimator
+unit_tests += tests/unit/test_fairlock
 unit_tests += tests/unit/test_recorded
 unit_tests += tests/unit/test_crc32c
 unit_tests += tests/unit/test_hello

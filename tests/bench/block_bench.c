@@ -196,7 +196,7 @@ static void stream(struct nezha_engine *engine, struct nezha_team *team, uint32_
 	bool sends = options.way == BOTH || rank == 0, receives = options.way == BOTH || rank == 1;
 	uint64_t begin = nezha_now(), until = begin + (uint64_t)(options.seconds * NEZHA_SEC);
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	while ((sends && !shared.sent[rank]) ||
 	       (receives && (!shared.sent[!rank] || in->taken < shared.sent[!rank]))) {
 		bool more = sends && !shared.sent[rank] && send_some(path, bytes, receives ? TURN : UINT32_MAX, until);
@@ -214,7 +214,7 @@ static void stream(struct nezha_engine *engine, struct nezha_team *team, uint32_
 		shared.result[rank].bytes = (in->taken - shared.before[rank]) / (bytes + sizeof(struct nezha_wire)) * bytes;
 		shared.result[rank].end = nezha_now();
 	}
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	shared.result[rank].begin = begin;
 }
 

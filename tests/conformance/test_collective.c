@@ -110,11 +110,11 @@ static void with_opening(struct member *member, void *argument)
 	struct mock_rail rail;
 
 	attach_mock(member, &mock_token_ops, &rail, opening->hub);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	rail.asked = member->rank == 1 ? MOCK_STAYS : 0;
 	nezha_collective_open(team, 1);
 	rail.asked = 0;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	for (int i = 0; i < 3; i++)
 		world_call(member, team, NEZHA_FLOAT32, NEZHA_SUM, 5000, 4096, false, 0, 0);
 	world_call(member, team, NEZHA_FLOAT32, NEZHA_SUM, 50021, 4096, false, 0, 0);

@@ -270,12 +270,12 @@ static void calls_under_cuts(struct member *member, void *argument)
 	for (int i = 0; i < 20; i++) {
 		/* Before the call, so that it is hit in the middle: the others are not in it yet. */
 		if (ring && (member->rank + i) % 3 == 0) {
-			pthread_mutex_lock(&member->engine->lock);
+			nezha_fairlock_take(&member->engine->lock);
 			int fd = ring->right->paths[i % 2].end.fd;
 
 			if (fd >= 0)
 				shutdown(fd, SHUT_RDWR);
-			pthread_mutex_unlock(&member->engine->lock);
+			nezha_fairlock_give(&member->engine->lock);
 		}
 		check_call(member, layout, hierarchy, NEZHA_FLOAT64, NEZHA_SUM, 100003 + (uint64_t)i * 8191, 16384, i % 2);
 	}

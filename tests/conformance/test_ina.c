@@ -148,7 +148,7 @@ static void *forge(void *argument)
 	setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &daemons_where[0].address, sizeof daemons_where[0].address);
 	memset(&packet, 0x3f, sizeof packet);
 	while (!atomic_load(&forged_enough)) {
-		pthread_mutex_lock(&member->engine->lock);
+		nezha_fairlock_take(&member->engine->lock);
 		packet.header = (struct nezha_ina_header){
 			.magic = NEZHA_INA_MAGIC, .version = NEZHA_INA_VERSION, .kind = NEZHA_INA_RESULT, .token = ina->used,
 			.type = (uint8_t)member->team->call.type, .op = (uint8_t)member->team->call.reduction,
@@ -161,7 +161,7 @@ static void *forge(void *argument)
 			packet.header.length = (uint16_t)place.length;
 		}
 		to.sin_addr.s_addr = ina->welcome.group;
-		pthread_mutex_unlock(&member->engine->lock);
+		nezha_fairlock_give(&member->engine->lock);
 		if (packet.header.length && to.sin_addr.s_addr &&
 		    sendto(fd, &packet, sizeof packet.header + packet.header.length, 0, (struct sockaddr *)&to, sizeof to) > 0)
 			atomic_fetch_add(&forged, 1);

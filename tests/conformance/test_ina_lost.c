@@ -130,10 +130,10 @@ static void lost_before_use(struct member *member, void *argument)
 		EXPECT(member, team->collective[0].agreed != 0);
 		world_barrier(member);
 		if (member->rank == 1) {
-			pthread_mutex_lock(&member->engine->lock);
+			nezha_fairlock_take(&member->engine->lock);
 			nezha_ina_session_end(ina);
 			nezha_collective_open(team, 1);
-			pthread_mutex_unlock(&member->engine->lock);
+			nezha_fairlock_give(&member->engine->lock);
 			EXPECT(member, team->collective[0].agreed != 0);
 		}
 		world_barrier(member);

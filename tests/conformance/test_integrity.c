@@ -199,10 +199,10 @@ static void forget_rates(struct member *member)
 {
 	struct nezha_link *right = member->team->right;
 
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	for (int r = 0; r < member->world->rails; r++)
 		right->paths[r].estimator.weight = 0;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 }
 
 static void calls_under_fault(struct member *member, void *argument)
@@ -311,10 +311,10 @@ static void one_rail_lies(struct member *member, void *argument)
 	world_barrier(member);
 	calls(member, 10);
 	world_barrier(member);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, path->suspicion.pause >= NEZHA_SEC);
 	EXPECT(member, path->lost > 0);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	wrong = count_wrong(member);
 	EXPECT(member, wrong >= 3 && wrong < 200);
 	fault.every = 0;

@@ -160,7 +160,7 @@ static int give_up_unseen(struct member *member, bool sender)
 	struct nezha_inpath *inpath = &member->team->left->paths[1];
 	int copy = -1;
 
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	if (member->rank == 0) {
 		path->retry_at = UINT64_MAX;
 		/* It has just come back from another loss, so that this one does not make it due at once. */
@@ -173,7 +173,7 @@ static int give_up_unseen(struct member *member, bool sender)
 		copy = dup(inpath->end.fd);
 		nezha_inlink_path_fail(inpath, "the test says so");
 	}
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	return copy;
 }
 

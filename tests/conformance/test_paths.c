@@ -106,10 +106,10 @@ static void *drive(void *argument)
 {
 	struct driver *driver = argument;
 
-	pthread_mutex_lock(&driver->engine->lock);
+	nezha_fairlock_take(&driver->engine->lock);
 	while (!driver->stop)
 		nezha_engine_wait(driver->engine);
-	pthread_mutex_unlock(&driver->engine->lock);
+	nezha_fairlock_give(&driver->engine->lock);
 	return NULL;
 }
 
@@ -122,9 +122,9 @@ static void start_driver(struct driver *driver, struct nezha_engine *engine)
 
 static void stop_driver(struct driver *driver)
 {
-	pthread_mutex_lock(&driver->engine->lock);
+	nezha_fairlock_take(&driver->engine->lock);
 	driver->stop = true;
-	pthread_mutex_unlock(&driver->engine->lock);
+	nezha_fairlock_give(&driver->engine->lock);
 	pthread_join(driver->thread, NULL);
 }
 
@@ -154,9 +154,9 @@ static bool is_up_locked(struct nezha_engine *engine, const struct ends *ends, i
 {
 	bool up;
 
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	up = is_up(ends, fd);
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	return up;
 }
 
@@ -169,15 +169,15 @@ static void replace_in_time(struct member *member, const struct ends *ends)
 
 	first = connect_over(&silent_rail, &first_peer);
 	second = connect_over(&silent_rail, &second_peer);
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	attach(ends, &first);
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	usleep(5 * MSEC);
-	pthread_mutex_lock(&engine->lock);
+	nezha_fairlock_take(&engine->lock);
 	close(first_peer);
 	usleep(5 * MSEC);
 	attach(ends, &second);
-	pthread_mutex_unlock(&engine->lock);
+	nezha_fairlock_give(&engine->lock);
 	usleep(10 * MSEC);
 	EXPECT(member, is_up_locked(engine, ends, second.fd));
 	close(second_peer);
@@ -189,9 +189,9 @@ static void replace_in_time(struct member *member, const struct ends *ends)
 /* From now on nobody connects rail 0; on all ranks. */
 static void leave_rail_0(struct member *member)
 {
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	member->team->right->paths[0].joined = false;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	world_barrier(member);
 }
 
@@ -241,12 +241,12 @@ static void take_wrong_record(struct member *member, void *argument)
 	leave_rail_0(member);
 	message.good.length = GOOD_BYTES;
 	connection = connect_over(&silent_rail, &peer);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	nezha_inlink_attach(member->team->left, 0, &connection);
 	EXPECT(member, nezha_inlink_take(inpath, (const char *)&message, sizeof message) == NEZHA_ERR_PROTOCOL);
 	nezha_inlink_path_fail(inpath, "it makes no sense");
 	EXPECT(member, inpath->lost && inpath->lost_taken == offsetof(struct message, more));
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	close(peer);
 	world_barrier(member);
 }
@@ -283,7 +283,7 @@ static void come_back(struct member *member, void *argument)
 	(void)argument;
 	returns[member->rank] = 0;
 	leave_rail_0(member);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	nezha_link_path_fail(path, "the test says so");
 	path->lost = 0;
 	for (int i = 0; i < 4; i++) {
@@ -294,7 +294,7 @@ static void come_back(struct member *member, void *argument)
 		nezha_link_path_fail(path, "the test says so");
 		close(peer);
 	}
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	world_barrier(member);
 }
 
@@ -324,7 +324,7 @@ static void leave_half_a_block(struct member *member, void *argument)
 	(void)argument;
 	leave_rail_0(member);
 	connection = connect_over(&full_rail, &peer);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	nezha_link_attach(member->team->right, 0, &connection);
 	/* Nothing goes before the block. */
 	path->out = (struct nezha_outgoing){ .payload = NULL };
@@ -332,14 +332,14 @@ static void leave_half_a_block(struct member *member, void *argument)
 	path->probe_left = 0;
 	path->written = 0;
 	path->ready = true;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	EXPECT(member, nezha_allreduce(member->team, vector, vector, 50000, NEZHA_FLOAT32, NEZHA_SUM,
 	                               &(struct nezha_way){ .block = 16384, .rails = 1, .work = give_up }) == NEZHA_ERR_NOMEM);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, path->written > 0);
 	/* Whatever came next on the connection would be the rest of the block. */
 	EXPECT(member, !path->up && path->end.fd < 0);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	close(peer);
 	free(vector);
 	world_barrier(member);
@@ -365,18 +365,18 @@ static void come_back_unmeasured(struct member *member, void *argument)
 
 	(void)argument;
 	leave_rail_0(member);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	nezha_link_path_fail(path, "the test says so");
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	for (int i = 0; i < 2; i++)
 		EXPECT(member, nezha_allreduce(member->team, vector, vector, PROBES_FOR / 4, NEZHA_FLOAT32, NEZHA_SUM,
 		                               &(struct nezha_way){ .block = 65536 }) == NEZHA_OK);
 	connection = connect_over(&silent_rail, &peer);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, !path->up && member->team->right->paths[1].up);
 	nezha_link_attach(member->team->right, 0, &connection);
 	EXPECT(member, path->up && !nezha_probe_is_due(&path->probe, &path->estimator, true));
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	close(peer);
 	free(vector);
 	world_barrier(member);
@@ -399,17 +399,17 @@ static void pass_a_probe(struct member *member, void *argument)
 	(void)argument;
 	leave_rail_0(member);
 	connection = connect_over(&silent_rail, &peer);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	nezha_link_attach(member->team->right, 0, &connection);
 	path->estimator.rate = member->team->right->paths[1].estimator.rate;
 	nezha_link_probe(path);
 	EXPECT(member, path->up && path->probe_left);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	EXPECT(member, nezha_allreduce(member->team, vector, vector, 50000, NEZHA_FLOAT32, NEZHA_SUM,
 	                               &(struct nezha_way){ .block = 16384 }) == NEZHA_OK);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, path->up && path->probe_left);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	close(peer);
 	free(vector);
 	world_barrier(member);

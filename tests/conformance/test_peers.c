@@ -159,9 +159,9 @@ static int paths_up(struct member *member)
 {
 	int up;
 
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	up = nezha_link_paths_up(member->team->right);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	return up;
 }
 
@@ -256,10 +256,10 @@ static void freed_when_broken(struct member *member, void *argument)
 		EXPECT(member, try_call(member) != NEZHA_OK);
 		return;
 	}
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	member->team->broken = true;
 	member->team->fall = (struct nezha_fall){ .known = true, .id = member->team->id, .lost = NEZHA_NOBODY };
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	nezha_team_destroy(member->team);
 	member->team = NULL;
 }

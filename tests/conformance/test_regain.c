@@ -35,9 +35,9 @@ static bool receiving_end_is_up(const struct member *member)
 /* Rank 1's interface of rail 1 had no carrier, as it believes until it asks. */
 static void believe_dark(struct member *member)
 {
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	member->engine->dark |= 1u << 1;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	nezha_service_kick(member->engine->service);
 }
 
@@ -58,9 +58,9 @@ static void told_by_the_peer(struct member *member, void *argument)
 	if (member->rank == 0)
 		EXPECT(member, world_wait_until(member, sending_end_is_up));
 	world_call(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, 100003, 8192, false, 0, 0);
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, !member->engine->dark);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	world_barrier(member);
 }
 
@@ -77,7 +77,7 @@ static void without_carrier(struct member *member, void *argument)
 	struct nezha_path path = { .link = link, .rail = 1, .left_at = 7 };
 
 	(void)argument;
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, nezha_path_due(&path) == 0);
 	member->engine->dark = 1u << 1;
 	EXPECT(member, nezha_path_due(&path) == 0);
@@ -87,7 +87,7 @@ static void without_carrier(struct member *member, void *argument)
 	EXPECT(member, nezha_path_due(&path) == 0);
 	link->card.host--;
 	member->engine->dark = 0;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	world_barrier(member);
 }
 

@@ -162,7 +162,7 @@ static void with_paths(struct member *member, void *argument)
 	void (*const *body)(struct member *) = argument;
 
 	if (member->rank == 0) {
-		pthread_mutex_lock(&member->engine->lock);
+		nezha_fairlock_take(&member->engine->lock);
 		for (int r = 0; r < RAILS; r++) {
 			path_of(member, r)->joined = false;
 			peers[r] = -1;
@@ -170,7 +170,7 @@ static void with_paths(struct member *member, void *argument)
 		(*body)(member);
 		for (int r = 0; r < RAILS; r++)
 			give_up(member, r);
-		pthread_mutex_unlock(&member->engine->lock);
+		nezha_fairlock_give(&member->engine->lock);
 	}
 	world_barrier(member);
 }

@@ -56,9 +56,9 @@ static bool pauses_are_short(struct member *member, void *argument)
 	bool shorter;
 
 	(void)argument;
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	shorter = member->team->right->paths[0].pause <= OLD_PAUSE;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	return shorter;
 }
 
@@ -68,9 +68,9 @@ static bool is_untold(struct member *member, void *argument)
 	bool untold;
 
 	(void)argument;
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	untold = !member->team->right->paths[0].why_told && !member->team->left->paths[0].why_told;
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	return untold;
 }
 
@@ -89,9 +89,9 @@ static void dead_from_the_beginning(struct member *member, void *argument)
 	EXPECT(member, verbs_world_calls_until(member, is_untold, NULL));
 	if (fault != FAKE_SILENCE)      /* of which each attempt takes 2 s */
 		EXPECT(member, verbs_world_calls_until(member, pauses_are_short, NULL));
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, !path->up && !path->lost);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	EXPECT(member, carries_nothing(member, NULL) && stats_of(member, 0).failures == 0);
 	world_barrier(member);
 	EXPECT(member, fake_verbs_happened(fault) > 0);
@@ -127,9 +127,9 @@ static void no_rail_at_all(struct member *member, void *argument)
 	world_barrier(member);
 	/* Nobody is in a call who would see the paths break. */
 	for (int i = 0; i < 50; i++) {
-		pthread_mutex_lock(&member->engine->lock);
+		nezha_fairlock_take(&member->engine->lock);
 		nezha_engine_step(member->engine);
-		pthread_mutex_unlock(&member->engine->lock);
+		nezha_fairlock_give(&member->engine->lock);
 	}
 	EXPECT(member, rails_of_new_team(member, 2, 0.5) == 0);
 	world_barrier(member);
@@ -198,10 +198,10 @@ static bool is_left_alone(struct member *member)
 
 	while (busy && nezha_now() < limit) {
 		busy = false;
-		pthread_mutex_lock(&member->engine->lock);
+		nezha_fairlock_take(&member->engine->lock);
 		LIST_FOREACH(link, &member->engine->links, entry)
 			busy = busy || link->paths[0].connecting;
-		pthread_mutex_unlock(&member->engine->lock);
+		nezha_fairlock_give(&member->engine->lock);
 		usleep(1000);
 	}
 	return !busy;

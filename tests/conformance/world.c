@@ -167,12 +167,12 @@ void world_cut(struct member *member, int which)
 {
 	int fd;
 
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	fd = which % 2 ? member->team->right->paths[which / 2 % member->world->rails].end.fd
 	               : member->team->left->paths[which / 2 % member->world->rails].end.fd;
 	if (fd >= 0)
 		shutdown(fd, SHUT_RDWR);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 }
 
 static void *run_member(void *argument)
@@ -292,14 +292,14 @@ void world_take_rail_away(struct member *member, int rail)
 	for (int i = 0; !away && i < 20000; i++) {
 		struct timespec pause = { 0, 1000000 };
 
-		pthread_mutex_lock(&member->engine->lock);
+		nezha_fairlock_take(&member->engine->lock);
 		/* While the service thread has not let go of the connection, it would set another time for the next one. */
 		if (path->up && !path->connecting) {
 			nezha_link_path_fail(path, "the test says so");
 			path->retry_at = UINT64_MAX;
 			away = true;
 		}
-		pthread_mutex_unlock(&member->engine->lock);
+		nezha_fairlock_give(&member->engine->lock);
 		nanosleep(&pause, NULL);
 	}
 	EXPECT(member, away);
@@ -307,10 +307,10 @@ void world_take_rail_away(struct member *member, int rail)
 
 void world_give_rail_back(struct member *member, int rail)
 {
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	member->team->right->paths[rail].retry_at = 0;
 	member->team->right->paths[rail].damping = (struct nezha_damping){ 0 };
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	nezha_service_kick(member->engine->service);
 }
 
@@ -319,9 +319,9 @@ bool world_wait_until(struct member *member, bool holds(const struct member *mem
 	uint64_t end = nezha_now() + WAIT_LIMIT;
 	bool now;
 
-	pthread_mutex_lock(&member->engine->lock);
+	nezha_fairlock_take(&member->engine->lock);
 	while (!(now = holds(member)) && nezha_now() < end)
 		nezha_engine_wait(member->engine);
-	pthread_mutex_unlock(&member->engine->lock);
+	nezha_fairlock_give(&member->engine->lock);
 	return now;
 }

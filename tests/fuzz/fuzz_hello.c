@@ -41,7 +41,7 @@ static void begin(struct world *world, unsigned how)
 	struct nezha_engine *engine = &world->engine;
 	struct nezha_card card = { .protocol = NEZHA_PROTOCOL, .process = PEER, .rail_count = 1 };
 
-	pthread_mutex_init(&engine->lock, NULL);
+	nezha_fairlock_init(&engine->lock);
 	memcpy(engine->key, key, sizeof key);
 	engine->config.key = engine->key;
 	engine->config.process = ME;
@@ -75,7 +75,7 @@ static void end(struct world *world)
 	close(world->peer);
 	close(engine->wake.fd);
 	close(engine->epoll);
-	pthread_mutex_destroy(&engine->lock);
+	nezha_fairlock_destroy(&engine->lock);
 }
 
 static void say(struct world *world, const void *what, size_t length)

@@ -51,7 +51,7 @@ static void begin(struct world *world, bool crc)
 	struct nezha_card card = { .protocol = NEZHA_PROTOCOL, .process = 2 };
 	struct nezha_grid grid;
 
-	pthread_mutex_init(&engine->lock, NULL);
+	nezha_fairlock_init(&engine->lock);
 	engine->epoll = epoll_create1(EPOLL_CLOEXEC);
 	engine->card.rail_count = 1;
 	engine->config.crc = crc;
@@ -87,7 +87,7 @@ static void end(struct world *world)
 	nezha_link_destroy(team->right);
 	nezha_call_free(&team->call);
 	close(world->engine.epoll);
-	pthread_mutex_destroy(&world->engine.lock);
+	nezha_fairlock_destroy(&world->engine.lock);
 }
 
 static void forward(struct world *world, const uint8_t *data, size_t size)

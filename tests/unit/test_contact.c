@@ -28,7 +28,7 @@ static void open_scene(struct scene *scene, bool from_link)
 {
 	memset(scene, 0, sizeof *scene);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, scene->ends), 0);
-	pthread_mutex_init(&scene->engine.lock, NULL);
+	nezha_fairlock_init(&scene->engine.lock);
 	scene->engine.card.rail_count = RAILS;
 	scene->link.engine = &scene->engine;
 	for (uint8_t r = 0; r < RAILS; r++)
@@ -43,7 +43,7 @@ static void close_scene(struct scene *scene)
 {
 	close(scene->ends[0]);
 	close(scene->ends[1]);
-	pthread_mutex_destroy(&scene->engine.lock);
+	nezha_fairlock_destroy(&scene->engine.lock);
 }
 
 static int hear_back(struct scene *scene, uint32_t rail)

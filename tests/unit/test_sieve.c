@@ -150,7 +150,7 @@ static void test_siege(void **state)
 	int fd = listener(&at);
 
 	(void)state;
-	pthread_mutex_init(&engine.lock, NULL);
+	nezha_fairlock_init(&engine.lock);
 	engine.card.rail_count = 1;
 	LIST_INSERT_HEAD(&engine.inlinks, &inlink, entry);
 	inlink.addresses[0] = place("127.0.0.2").sin_addr.s_addr;
@@ -175,7 +175,7 @@ static void test_siege(void **state)
 		now = next;
 		nezha_siege_turn(&siege, &engine, &fd, now, &next);
 	}
-	pthread_mutex_destroy(&engine.lock);
+	nezha_fairlock_destroy(&engine.lock);
 	close(fd);
 }
 

@@ -58,7 +58,7 @@ static void open_scene(struct scene *scene)
 	memset(scene, 0, sizeof *scene);
 	now = START;
 	calls = 0;
-	pthread_mutex_init(&scene->engine.lock, NULL);
+	nezha_fairlock_init(&scene->engine.lock);
 	LIST_INIT(&scene->engine.links);
 	LIST_INIT(&scene->engine.inlinks);
 	LIST_INIT(&scene->contacts);
@@ -85,7 +85,7 @@ static void close_scene(struct scene *scene)
 		close(scene->over[r].fd);
 		close(scene->peers[r]);
 	}
-	pthread_mutex_destroy(&scene->engine.lock);
+	nezha_fairlock_destroy(&scene->engine.lock);
 }
 
 /* How often the neighbour has been told over the rail since it was asked last. */

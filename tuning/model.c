@@ -26,10 +26,19 @@
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
 
-/* Whether the library may be waiting for a rail that is lost. */
-static bool is_shy(const struct nezha_model *model, uint32_t k)
+/* Whether the library was seen to use another network, in whichever class: in small ones it cannot be seen. */
+static bool is_apart(const struct nezha_model *model)
 {
-	return model->lost && !model->classes[k].apart;
+	for (uint32_t k = 0; k < NEZHA_MODEL_CLASSES; k++)
+		if (model->classes[k].apart)
+			return true;
+	return false;
+}
+
+/* Whether the library may be waiting for a rail that is lost. */
+static bool is_shy(const struct nezha_model *model)
+{
+	return model->lost && !is_apart(model);
 }
 
 /* The library's first call of a very small class may have opened its connections: slower than the rails, but not far, it gets
@@ -111,7 +120,7 @@ static struct nezha_choice choose_early(const struct nezha_model *model, uint64_
 	const struct nezha_model_class *class = &model->classes[k];
 	enum nezha_algorithm slower = nezha_price_far_slower(model, k);
 
-	if (is_shy(model, k))
+	if (is_shy(model))
 		return choice_of(NEZHA_ALG_RING, bytes);
 	if (class->cost[NEZHA_ALG_NATIVE].tried > is_cold_library(model, k))
 		return slower == NEZHA_ALG_RING && !class->cost[NEZHA_ALG_RING].count ? carrier(bytes, block)
@@ -163,7 +172,8 @@ static bool is_retry(const struct nezha_model *model, uint32_t k)
 {
 	const struct nezha_model_class *class = &model->classes[k];
 
-	return (int32_t)(class->calls - class->retry_at) >= 0 && !is_shy(model, k);
+	/* Where the library is the chosen one, it is the rails that are tried, and only their calls tell that a lost one is back. */
+	return (int32_t)(class->calls - class->retry_at) >= 0 && (class->best == NEZHA_ALG_NATIVE || !is_shy(model));
 }
 
 static struct nezha_choice choose_settled(const struct nezha_model *model, uint64_t bytes, uint32_t block)
@@ -172,7 +182,7 @@ static struct nezha_choice choose_settled(const struct nezha_model *model, uint6
 	const struct nezha_model_class *class = &model->classes[k];
 	enum nezha_algorithm alg = class->best;
 
-	if (bytes > block && class->cost[NEZHA_ALG_MIX].tried < MIX_TRIES && nezha_price_mix_pays(model, k) && !is_shy(model, k))
+	if (bytes > block && class->cost[NEZHA_ALG_MIX].tried < MIX_TRIES && nezha_price_mix_pays(model, k) && !is_shy(model))
 		alg = NEZHA_ALG_MIX;
 	else if (is_retry(model, k))
 		alg = alternative(model, k);
@@ -292,7 +302,7 @@ bool nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note
 		note[2 * i] = call->times.native;
 		note[2 * i + 1] = call->choice.looks ? call->times.idle : call->times.rails;
 	}
-	return model->pending_count > 0 || model->lost;
+	return model->pending_count > 0 || model->lost || !nezha_model_calls(model);
 }
 
 static void forget_try(struct nezha_model_cost *c)
@@ -318,8 +328,6 @@ static void add_call(struct nezha_model_class *class, const struct nezha_model_c
 	}
 	if (choice->alg == NEZHA_ALG_NATIVE || choice->carrier) {
 		add_sample(&class->cost[NEZHA_ALG_NATIVE], native, choice->native);
-		if (choice->looks)
-			class->apart = class->apart || rails;    /* others use the interfaces, too */
 		return;
 	}
 	add_sample(&class->part[NEZHA_ALG_NATIVE], native, choice->native);
@@ -340,7 +348,9 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 		uint64_t native = is_uneven(call) ? half_way(&note[2 * i]) : note[2 * i];
 		bool settled = is_settled(model, k);
 
-		if (lost && !model->classes[k].apart) {
+		if (call->choice.looks && note[2 * i + 1])      /* once is enough: others use the interfaces, too */
+			model->classes[k].apart = true;
+		if (lost && !is_apart(model)) {
 			forget_try(cost_of(&model->classes[k], &call->choice));
 			continue;
 		}

@@ -16,7 +16,8 @@
  * not tried alone.
  *
  * While a rail is lost, the library is not tried, nor what the rails took held against them: it may hang over that very network until the
- * rail is back.  Not so where it was seen to use another one.  All ranks hear of it by the first note after the loss.
+ * rail is back.  Not so where it was seen to use another one.  All ranks hear of it by the first note after the loss; a communicator's first
+ * call over the rails carries one, since the rail may have been lost before.
  *
  * Pure, not locked: calls on one communicator do not overlap. */
 #ifndef NEZHA_TUNING_MODEL_H

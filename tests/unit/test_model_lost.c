@@ -114,6 +114,71 @@ static void test_apart_takes_over(void **state)
 	assert_true(library > 150);
 }
 
+/* ... and be it only seen while the rail is lost. */
+static void test_seen_apart_in_loss(void **state)
+{
+	struct bed bed = { 0 };
+	int library = 0;
+
+	(void)state;
+	assert_int_equal(call(&bed, S, 100000, 1000000), NEZHA_ALG_RING);
+	assert_int_equal(call(&bed, S, 100000, 1000000), NEZHA_ALG_NATIVE);
+	bed.lost = true;
+	for (int i = 0; i < 50; i++)
+		library += call(&bed, S, 100000, 1000000) == NEZHA_ALG_NATIVE;
+	assert_true(library > 40);
+}
+
+/* What one class has seen holds for small ones, too, which cannot see it. */
+static void test_small_class_of_apart(void **state)
+{
+	struct bed bed = { 0 };
+	int library = 0;
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		call(&bed, S, 1500000, 1000000);
+	bed.lost = true;
+	for (int i = 0; i < 100; i++)
+		library += call(&bed, 32 * K, 100000, 2000000) == NEZHA_ALG_NATIVE;
+	assert_true(library > 70);
+}
+
+/* The library is the chosen one, and the loss is heard in one of the rails' rare calls: the next of these hears that it is over. */
+static void test_lost_in_retry(void **state)
+{
+	static const uint64_t sizes[] = { 64 * K, 16 * M };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct bed bed = { .busy = true };
+		int calls = 0, rails;
+
+		for (int k = 0; k < 100; k++)
+			call(&bed, sizes[i], 10000000, 15000000);
+		assert_int_equal(call(&bed, sizes[i], 10000000, 15000000), NEZHA_ALG_NATIVE);
+		bed.lost = true;
+		while (!bed.model.lost && calls++ < 1000)
+			call(&bed, sizes[i], 10000000, 15000000);
+		assert_true(bed.model.lost);
+		bed.lost = false;
+		rails = bed.calls[NEZHA_ALG_RING];
+		for (int k = 0; k < 10000; k++)
+			call(&bed, sizes[i], 70000000, 10000000);
+		assert_false(bed.model.lost);
+		assert_true(bed.calls[NEZHA_ALG_RING] - rails > 5000);
+	}
+}
+
+/* The rail was lost before the communicator was made. */
+static void test_lost_from_the_first_call(void **state)
+{
+	struct bed bed = { .busy = true, .lost = true };
+
+	(void)state;
+	without_library(&bed, 16 * M, 5000000, 10000000, 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +188,10 @@ int main(void)
 		cmocka_unit_test(test_heard_at_once),
 		cmocka_unit_test(test_apart_tries),
 		cmocka_unit_test(test_apart_takes_over),
+		cmocka_unit_test(test_seen_apart_in_loss),
+		cmocka_unit_test(test_small_class_of_apart),
+		cmocka_unit_test(test_lost_in_retry),
+		cmocka_unit_test(test_lost_from_the_first_call),
 	};
 
 	return cmocka_run_group_tests_name("model_lost", tests, NULL, NULL);

@@ -69,6 +69,23 @@ static void test_doubts(void **state)
 	assert_int_equal(until_due(&probe, &estimator, M / 2, 100 * M), 9 * M / 2);
 }
 
+/* What a probe sends grows with the rate, so what lies between probes does, too. */
+static void test_rarer_where_fast(void **state)
+{
+	struct nezha_estimator estimator;
+	struct nezha_probe probe = { 0 };
+
+	(void)state;
+	nezha_estimator_init(&estimator, 1000.0 * M);
+	assert_int_equal(until_due(&probe, &estimator, M, 10000 * M), 257 * M);
+	assert_int_equal(until_due(&probe, &estimator, M, 10000 * M), 513 * M);
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M, 10000 * M), 65 * M);
+	nezha_probe_count(&probe, &estimator, 100 * M);
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M, 10000 * M), 9 * M);
+}
+
 /* While the path is down, or the only one, nothing is forgotten. */
 static void test_waits_until_able(void **state)
 {
@@ -89,6 +106,7 @@ int main(void)
 		cmocka_unit_test(test_rarer_while_certain),
 		cmocka_unit_test(test_what_is_measured_needs_none),
 		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_rarer_where_fast),
 		cmocka_unit_test(test_waits_until_able),
 	};
 

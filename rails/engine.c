@@ -126,6 +126,7 @@ void nezha_engine_destroy(struct nezha_engine *engine)
 	while ((inlink = LIST_FIRST(&engine->inlinks)))
 		nezha_inlink_destroy(inlink);
 	nezha_ina_free_spare(engine);
+	nezha_lender_close(&engine->lender);
 	for (uint32_t r = 0; r < engine->card.rail_count; r++)
 		nezha_verbs_close(engine->verbs[r]);
 	if (engine->verbs_memory.most)

@@ -14,6 +14,7 @@
 #include "rails/call.h"
 #include "rails/collective.h"
 #include "rails/fairlock.h"
+#include "rails/lend.h"
 #include "rails/team.h"
 #include "rails/verbs.h"
 
@@ -105,6 +106,7 @@ struct nezha_engine {
 	bool driving;
 	uint32_t gathering;             /* nezha_gather_begin without its end */
 	bool kept;                      /* paths may keep something for that end */
+	struct nezha_lender lender;     /* of the tcp rails */
 	uint32_t doubted;               /* bit r: the service thread shall ask the interface of rail r for its carrier */
 	uint32_t dark;                  /* bit r: it has said that it has none, and not that it has one again */
 	struct nezha_regain regain[NEZHA_RAILS_MAX];

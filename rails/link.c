@@ -404,8 +404,11 @@ void nezha_link_forget(struct nezha_link *link, struct nezha_team *team, bool fi
 
 		for (tx = TAILQ_FIRST(&path->sent); tx; tx = next) {
 			next = TAILQ_NEXT(tx, entry);
-			if (tx->team == team)
-				TAILQ_REMOVE(&path->sent, tx, entry);
+			if (tx->team != team)
+				continue;
+			TAILQ_REMOVE(&path->sent, tx, entry);
+			/* Else it might still go out, and have changed meanwhile. */
+			cut |= !finished && tx->end <= path->lent ? 1u << r : 0;
 		}
 		if (path->current && path->current->team == team) {
 			/* Not out of memory that is the user's again.  A resend that is no longer needed is finished; what the peer
@@ -417,7 +420,7 @@ void nezha_link_forget(struct nezha_link *link, struct nezha_team *team, bool fi
 	}
 	for (uint32_t r = 0; cut >> r; r++)
 		if (cut >> r & 1)
-			nezha_link_path_fail(&link->paths[r], "a call was given up in the midst of a block");
+			nezha_link_path_fail(&link->paths[r], "a call was given up while it had blocks of it");
 }
 
 /* ---- the opening probe ---- */

@@ -53,6 +53,7 @@ struct nezha_path {
 	double share;                   /* seconds of work assigned since the link was last idle */
 	uint64_t written;               /* bytes handed to the transport since it was connected */
 	uint64_t base_acked;            /* the transport's counter at that time */
+	uint64_t lent;                  /* tcp: up to which of these it may refer to the call's memory instead of having copied it */
 	struct nezha_path_sample last;
 	uint64_t rises;                 /* ns: tcp: until when it opens its window unhampered (tcp.c); 0: no more */
 	double rises_to;                /* ... and to how many bytes */

@@ -29,8 +29,8 @@ struct nezha_rail_ops {
 	bool apart;
 
 	/* Moves path->out (header, then payload) on as far as there is room.  NEZHA_OK: all of it was handed over (or is kept until
-	 * `flush`) and the memory may be changed; NEZHA_INPROGRESS: no room, path->ready will be set when there is; an error:
-	 * the connection is lost. */
+	 * `flush`).  NEZHA_INPROGRESS: no room, path->ready will be set when there is; an error: the connection is lost.  A payload stays
+	 * as it is until the peer has taken it in, or the connection is closed. */
 	int (*send)(struct nezha_path *path);
 
 	/* Lets go what `send` keeps so that more may go with it; called when nothing more will (gather.h).  NULL: it keeps

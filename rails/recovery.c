@@ -316,7 +316,7 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 		return;
 	}
 	path->up = path->ready = true;
-	path->written = path->stalled = path->base_acked = 0;
+	path->written = path->lent = path->stalled = path->base_acked = 0;
 	path->rises = 0;
 	path->probe.unmeasured = path->probe.doubted = 0;       /* what went without it says nothing of it */
 	path->overdue = (struct nezha_overdue){ 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The tcp rail: one TCP connection per path.  Header and payload go in one sendmsg; a payload and the next
- * record come in one readv. */
+ * The tcp rail: one TCP connection per path.  Header and payload go in one sendmsg, but large payloads by reference (lend.h); a
+ * payload and the next record come in one readv. */
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -10,26 +10,48 @@
 #include <unistd.h>
 
 #include "rails/clock.h"
+#include "rails/engine.h"
 #include "rails/inlink.h"
+#include "rails/lend.h"
 #include "rails/link.h"
 #include "tuning/status.h"
 
 #define ZEROS 65536
 static const char zeros[ZEROS];
 
+/* What is lent follows the record, which is copied: it does not stay as it is. */
+static ssize_t copy(struct nezha_path *path, bool record_only)
+{
+	struct nezha_outgoing *out = &path->out;
+	char *record = (char *)&out->record + sizeof out->record - out->record_left;
+	size_t piece = out->zeros && out->payload_left > ZEROS ? ZEROS : out->payload_left;
+	struct iovec iov[2] = {
+		{ record, out->record_left },
+		{ (void *)(out->zeros ? zeros : out->payload), record_only ? 0 : piece },
+	};
+	struct msghdr message = { .msg_iov = iov, .msg_iovlen = 2 };
+
+	return sendmsg(path->end.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (record_only ? MSG_MORE : 0));
+}
+
+static ssize_t lend(struct nezha_path *path)
+{
+	ssize_t n = nezha_lend(&path->link->engine->lender, path->end.fd, path->out.payload, path->out.payload_left);
+
+	if (n < 0 && errno == EOPNOTSUPP)
+		return copy(path, false);
+	if (n > 0)
+		path->lent = path->written + (uint64_t)n;
+	return n;
+}
+
 static int tcp_send(struct nezha_path *path)
 {
 	struct nezha_outgoing *out = &path->out;
 
 	while (out->record_left || out->payload_left) {
-		char *record = (char *)&out->record + sizeof out->record - out->record_left;
-		size_t piece = out->zeros && out->payload_left > ZEROS ? ZEROS : out->payload_left;
-		struct iovec iov[2] = {
-			{ record, out->record_left },
-			{ (void *)(out->zeros ? zeros : out->payload), piece },
-		};
-		struct msghdr message = { .msg_iov = iov, .msg_iovlen = 2 };
-		ssize_t n = sendmsg(path->end.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+		bool large = !out->zeros && out->payload_left >= NEZHA_LEND_LEAST;
+		ssize_t n = large && !out->record_left ? lend(path) : copy(path, large);
 		size_t of_record;
 
 		if (n < 0) {
@@ -231,8 +253,13 @@ static int tcp_reply(struct nezha_inpath *inpath, const struct nezha_wire *recor
 	return flush_replies(inpath);
 }
 
+/* What the connection still holds of the program's memory must not go out after it, when that may have changed. */
 static void tcp_close_path(struct nezha_path *path)
 {
+	struct nezha_path_sample sample;
+
+	if (path->lent && (tcp_sample(path, &sample) != NEZHA_OK || sample.acked < path->lent))
+		setsockopt(path->end.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
 	close(path->end.fd);
 }
 

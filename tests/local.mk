@@ -76,6 +76,7 @@ unit_tests += tests/unit/test_fairlock
 unit_tests += tests/unit/test_recorded
 unit_tests += tests/unit/test_crc32c
 unit_tests += tests/unit/test_hello
+unit_tests += tests/unit/test_lend
 unit_tests += tests/unit/test_node
 aggd_bed = tests/unit/aggd_bed.c tests/unit/aggd_bed.h
 unit_tests += tests/unit/test_aggd
@@ -126,6 +127,8 @@ unit_tests += tests/conformance/test_conformance
 tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.c $(world)
 unit_tests += tests/conformance/test_losses
 tests_conformance_test_losses_SOURCES = tests/conformance/test_losses.c $(world)
+unit_tests += tests/conformance/test_lent
+tests_conformance_test_lent_SOURCES = tests/conformance/test_lent.c $(world)
 unit_tests += tests/conformance/test_collective
 tests_conformance_test_collective_SOURCES = tests/conformance/test_collective.c $(world) \
 	tests/conformance/mock_rail.c tests/conformance/mock_rail.h

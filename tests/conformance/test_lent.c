@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Blocks so large that they go into connections by reference (rails/lend.h): the program changes its vectors as soon as a call is over,
+ * while a lost connection may still hold what was in them.  This program's vmsplice counts. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "rails/clock.h"
+#include "rails/lend.h"
+#include "rails/link.h"
+#include "rails/wire.h"
+#include "tests/conformance/world.h"
+#include "tuning/status.h"
+
+#define BLOCK (256u << 10)      /* bytes */
+#define COUNT 1000003u          /* doubles: some 31 blocks */
+#define CALLS 12
+
+static atomic_uint lent, refused;
+
+ssize_t vmsplice(int fd, const struct iovec *iov, size_t count, unsigned flags)
+{
+	ssize_t n = syscall(SYS_vmsplice, fd, iov, count, flags);
+
+	atomic_fetch_add(n > 0 ? &lent : &refused, 1);
+	return n;
+}
+
+static void skip_where_refused(void)
+{
+	if (!atomic_load(&lent) && atomic_load(&refused))
+		skip();
+}
+
+/* ---- calls ---- */
+
+struct vectors {
+	double *send, *recv;
+};
+
+static void one_call(struct member *member, const struct vectors *mine, unsigned seed)
+{
+	bool in_place = seed % 2;
+	struct reference *reference;
+	int rc;
+
+	world_fill(mine->send, NEZHA_FLOAT64, COUNT, member->rank, seed);
+	if (in_place)
+		memcpy(mine->recv, mine->send, COUNT * sizeof(double));
+	rc = nezha_allreduce(member->team, in_place ? mine->recv : mine->send, mine->recv, COUNT, NEZHA_FLOAT64, NEZHA_SUM,
+	                     &(struct nezha_way){ .block = BLOCK });
+	reference = reference_take(&(struct reference_of){ NEZHA_FLOAT64, NEZHA_SUM, COUNT, BLOCK, member->world->ranks, seed });
+	EXPECT_RIGHT(member, rc == NEZHA_OK && !memcmp(mine->recv, reference_data(reference), COUNT * sizeof(double)));
+	memset(mine->send, 0xa5, COUNT * sizeof(double));
+	memset(mine->recv, 0x5a, COUNT * sizeof(double));
+	reference_release(reference);
+}
+
+/* Rank 1 loses a connection before and during each call if *argument. */
+static void calls(struct member *member, void *argument)
+{
+	const bool *cuts = argument;
+	struct vectors mine = { malloc(COUNT * sizeof(double)), malloc(COUNT * sizeof(double)) };
+
+	if (!mine.send || !mine.recv)
+		abort();
+	for (unsigned i = 0; i < CALLS; i++) {
+		if (*cuts && member->rank == 1)
+			world_cut(member, (int)i);
+		one_call(member, &mine, i);
+	}
+	free(mine.send);
+	free(mine.recv);
+}
+
+static void test_calls(void **state)
+{
+	bool cuts = false;
+
+	(void)state;
+	for (int policy = NEZHA_POLICY_ECF; policy <= NEZHA_POLICY_SHARE; policy++)
+		assert_int_equal(world_run(3, 2, policy, calls, &cuts), 0);
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, calls, &cuts), 0);
+	skip_where_refused();
+	assert_true(atomic_load(&lent) > 0);
+}
+
+static void test_calls_under_cuts(void **state)
+{
+	bool cuts = true;
+
+	(void)state;
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, calls, &cuts), 0);
+	assert_int_equal(world_run(4, 3, NEZHA_POLICY_SLICE, calls, &cuts), 0);
+	world_crc = true;
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, calls, &cuts), 0);
+	world_crc = false;
+}
+
+/* ---- a call that is given up ---- */
+
+static int give_up_when_lent(void *context, uint64_t final)
+{
+	const struct member *member = context;
+	bool some;
+
+	(void)final;
+	nezha_fairlock_take(&member->engine->lock);
+	some = member->team->right->paths[0].lent > 0;
+	nezha_fairlock_give(&member->engine->lock);
+	return some ? NEZHA_ERR_NOMEM : NEZHA_OK;
+}
+
+/* The block that rank 0 has sent before rank 1 has entered the call. */
+static void leave_a_block(struct member *member, void *argument)
+{
+	const struct nezha_path *path = &member->team->right->paths[0];
+	double *vector = calloc(COUNT, sizeof *vector);
+
+	(void)argument;
+	if (member->rank == 0) {
+		EXPECT(member, nezha_allreduce(member->team, vector, vector, COUNT, NEZHA_FLOAT64, NEZHA_SUM,
+		                               &(struct nezha_way){ .block = BLOCK, .work = give_up_when_lent, .context = member }) ==
+		                       NEZHA_ERR_NOMEM);
+		nezha_fairlock_take(&member->engine->lock);
+		EXPECT(member, path->lost > 0);
+		nezha_fairlock_give(&member->engine->lock);
+	}
+	world_barrier(member);
+	free(vector);
+}
+
+static void test_given_up(void **state)
+{
+	(void)state;
+	skip_where_refused();
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, leave_a_block, NULL), 0);
+}
+
+/* ---- a connection that is closed ---- */
+
+struct closing {
+	struct nezha_engine *engine;
+	struct nezha_link link;
+	struct nezha_path path;
+	int peer;               /* nonblocking */
+};
+
+static struct closing *connection(void)
+{
+	struct closing *c = calloc(1, sizeof *c);
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof address;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_non_null(c);
+	c->engine = calloc(1, sizeof *c->engine);
+	assert_non_null(c->engine);
+	c->link.engine = c->engine;
+	c->path.link = &c->link;
+	c->path.ops = &nezha_tcp_rail;
+	c->path.end.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	assert_int_equal(connect(c->path.end.fd, (struct sockaddr *)&address, length), 0);
+	assert_int_equal(fcntl(c->path.end.fd, F_SETFL, O_NONBLOCK), 0);
+	c->peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	assert_true(c->peer >= 0);
+	close(listener);
+	return c;
+}
+
+static void give(struct closing *c, const void *payload, uint32_t bytes)
+{
+	c->path.out = (struct nezha_outgoing){
+		.record = nezha_wire_make(NEZHA_WIRE_PARTIAL, 1, 1),
+		.record_left = sizeof c->path.out.record,
+		.payload = payload,
+		.payload_left = bytes,
+	};
+}
+
+/* Reads until there is nothing more for now; *end: recv's last result, with *why its errno. */
+static size_t take(int fd, ssize_t *end, int *why)
+{
+	char buffer[65536];
+	size_t bytes = 0;
+
+	for (int i = 0; i < 200; i++) {
+		while ((*end = recv(fd, buffer, sizeof buffer, 0)) > 0)
+			bytes += (size_t)*end;
+		*why = errno;
+		if (*end == 0 || *why != EAGAIN)
+			break;
+		usleep(1000);
+	}
+	return bytes;
+}
+
+static void finish(struct closing *c)
+{
+	nezha_lender_close(&c->engine->lender);
+	close(c->peer);
+	free(c->engine);
+	free(c);
+}
+
+/* What the peer's host has not got never goes out: the vector is the program's again. */
+static void test_closed_with_something_left(void **state)
+{
+	struct closing *c = connection();
+	size_t bytes = 16u << 20;
+	char *payload = calloc(1, bytes);
+	ssize_t end;
+	int why, rc;
+
+	(void)state;
+	skip_where_refused();
+	give(c, payload, (uint32_t)bytes);
+	rc = nezha_tcp_rail.send(&c->path);
+	assert_int_equal(rc, NEZHA_INPROGRESS);         /* no host's buffers hold that */
+	assert_true(c->path.lent > 0 && c->path.lent == c->path.written);
+	nezha_tcp_rail.close_path(&c->path);
+	assert_true(take(c->peer, &end, &why) < c->path.written);
+	assert_true(end < 0 && why == ECONNRESET);
+	free(payload);
+	finish(c);
+}
+
+/* One that has delivered all ends as ever. */
+static void test_closed_with_nothing_left(void **state)
+{
+	struct closing *c = connection();
+	char *payload = calloc(1, BLOCK);
+	size_t bytes = 0;
+	ssize_t end;
+	int why;
+
+	(void)state;
+	skip_where_refused();
+	give(c, payload, BLOCK);
+	for (int i = 0; i < 1000 && nezha_tcp_rail.send(&c->path) == NEZHA_INPROGRESS; i++)
+		bytes += take(c->peer, &end, &why);
+	bytes += take(c->peer, &end, &why);
+	assert_int_equal(bytes, sizeof(struct nezha_wire) + BLOCK);
+	assert_true(c->path.lent > 0);
+	nezha_tcp_rail.close_path(&c->path);
+	assert_int_equal(take(c->peer, &end, &why), 0);
+	assert_int_equal(end, 0);
+	free(payload);
+	finish(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_calls_under_cuts),
+		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_closed_with_something_left),
+		cmocka_unit_test(test_closed_with_nothing_left),
+	};
+
+	world_filter();
+	return cmocka_run_group_tests_name("lent", tests, NULL, NULL);
+}

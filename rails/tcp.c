@@ -179,6 +179,32 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 	return NEZHA_OK;
 }
 
+/* ---- receiving ---- */
+
+/* Where packets come one by one, each of them would wake the process up, though a block is of use only when it has come whole: so the
+ * kernel is asked to wait for the block's end (SO_RCVLOWAT), but for no more than the cache takes well.  Where much comes at
+ * once there is nothing to save.  The kernel wakes us up earlier if its buffer fills, and acknowledges all the same. */
+#define AWAIT_MOST 65536        /* bytes */
+#define AWAIT_LEAST 40960       /* bytes: less comes in a packet or two, and is better copied as it comes */
+#define FEW 32768               /* bytes read at once: fewer are a packet or two */
+
+/* What of this connection has to come before the engine hears of it, after n bytes were read and none is left. */
+static int await(struct nezha_inpath *inpath, size_t n)
+{
+	size_t left = inpath->in_payload ? inpath->landing.length - inpath->landing.done : 0;
+	size_t most = left < AWAIT_MOST ? left : AWAIT_MOST;
+	int awaited = inpath->awaited;
+
+	if (left < AWAIT_LEAST)
+		awaited = 1;
+	else if (n < FEW || (size_t)awaited > left)
+		awaited = (int)most;
+	if (awaited == inpath->awaited)
+		return NEZHA_OK;
+	inpath->awaited = awaited;
+	return setsockopt(inpath->end.fd, SOL_SOCKET, SO_RCVLOWAT, &awaited, sizeof awaited) ? NEZHA_ERR_CLOSED : NEZHA_OK;
+}
+
 static int tcp_receive(struct nezha_inpath *inpath)
 {
 	struct nezha_landing *landing = &inpath->landing;
@@ -201,7 +227,7 @@ static int tcp_receive(struct nezha_inpath *inpath)
 	if (n == 0)
 		return NEZHA_ERR_CLOSED;
 	if (n < 0)
-		return errno == EAGAIN ? NEZHA_OK : errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
+		return errno == EAGAIN ? await(inpath, FEW) : errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
 	inpath->taken += (uint64_t)n;
 	if (inpath->in_payload) {
 		size_t of_payload = (size_t)n < room ? (size_t)n : room;
@@ -223,7 +249,9 @@ static int tcp_receive(struct nezha_inpath *inpath)
 			return rc;
 		inpath->in_payload = inpath->record.length > 0;
 	}
-	return (size_t)n < asked ? NEZHA_OK : NEZHA_INPROGRESS;
+	if ((size_t)n == asked)
+		return NEZHA_INPROGRESS;
+	return inpath->up ? await(inpath, (size_t)n) : NEZHA_OK;
 }
 
 static int flush_replies(struct nezha_inpath *inpath)

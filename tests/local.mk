@@ -111,6 +111,7 @@ unit_tests += tests/unit/test_share
 unit_tests += tests/unit/test_sieve
 unit_tests += tests/unit/test_strangers
 unit_tests += tests/unit/test_tcp
+unit_tests += tests/unit/test_tcp_await
 
 # the engine as a whole, N of them in a process
 world = tests/conformance/world.c tests/conformance/world.h tests/conformance/reference.c tests/conformance/reference.h

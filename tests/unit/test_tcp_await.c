@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * How much has to come over a TCP connection before the engine hears of it (rails/tcp.c): a connection over loopback, a receiving
+ * end on one side, the test on the other, which sends what the engine drops, probes. */
+#include "tests/unit/unit.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rails/inlink.h"
+#include "tuning/status.h"
+
+#define LENGTH 100000u          /* bytes of a payload */
+#define PATIENCE 10000          /* ms */
+#define RECORD (sizeof(struct nezha_wire))
+
+static struct {
+	struct nezha_engine engine;
+	struct nezha_inlink inlink;
+	struct nezha_inpath *inpath;
+	int sender;
+	char scratch[NEZHA_SCRATCH];
+} world;
+
+static const char zeros[LENGTH];
+
+static int listen_on_loopback(struct sockaddr_in *address)
+{
+	socklen_t length = sizeof *address;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_true(fd >= 0);
+	assert_return_code(bind(fd, (struct sockaddr *)address, sizeof *address), errno);
+	assert_return_code(listen(fd, 1), errno);
+	assert_return_code(getsockname(fd, (struct sockaddr *)address, &length), errno);
+	return fd;
+}
+
+static int open_connection(void **state)
+{
+	struct sockaddr_in address;
+	int one = 1, listener = listen_on_loopback(&address);
+
+	(void)state;
+	memset(&world, 0, sizeof world);
+	world.sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_return_code(connect(world.sender, (struct sockaddr *)&address, sizeof address), errno);
+	assert_return_code(setsockopt(world.sender, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), errno);
+	world.inpath = &world.inlink.paths[0];
+	*world.inpath = (struct nezha_inpath){ .inlink = &world.inlink, .ops = &nezha_tcp_rail, .up = true, .awaited = 1,
+	                                       .scratch = world.scratch };
+	world.inlink.engine = &world.engine;
+	world.inpath->end.fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	assert_true(world.inpath->end.fd >= 0);
+	close(listener);
+	return 0;
+}
+
+static int close_connection(void **state)
+{
+	(void)state;
+	close(world.sender);
+	close(world.inpath->end.fd);
+	return 0;
+}
+
+/* ---- what the test does ---- */
+
+static int unread(void)
+{
+	int bytes = 0;
+
+	assert_return_code(ioctl(world.inpath->end.fd, FIONREAD, &bytes), errno);
+	return bytes;
+}
+
+/* Sends the bytes, and sees that they have come. */
+static void put(const void *data, size_t size)
+{
+	int before = unread();
+
+	assert_int_equal(send(world.sender, data, size, MSG_NOSIGNAL), size);
+	for (int ms = 0; ms < PATIENCE && unread() < before + (int)size; ms++)
+		usleep(1000);
+	assert_int_equal(unread(), before + (int)size);
+}
+
+/* The first bytes of a record, which announces a payload of so many. */
+static void put_record(size_t size, uint32_t length)
+{
+	struct nezha_wire record = nezha_wire_make(NEZHA_WIRE_PROBE, 0, 0);
+
+	record.length = length;
+	put(&record, size);
+}
+
+/* Reads as the engine does when it hears of the connection, until nothing is left. */
+static void take(void)
+{
+	int rc = NEZHA_INPROGRESS;
+
+	for (int turn = 0; turn < 100 && rc == NEZHA_INPROGRESS; turn++)
+		rc = nezha_tcp_rail.receive(world.inpath);
+	assert_int_equal(rc, NEZHA_OK);
+	assert_int_equal(unread(), 0);
+}
+
+static bool is_heard_of(int ms)
+{
+	struct pollfd fd = { .fd = world.inpath->end.fd, .events = POLLIN };
+
+	return poll(&fd, 1, ms) == 1;
+}
+
+#define NOT_HEARD_OF() assert_false(is_heard_of(0))
+#define HEARD_OF() assert_true(is_heard_of(PATIENCE))
+
+/* A record and the first bytes of its payload, as many as a packet or two hold; then all but `left` bytes, in such packets. */
+static void begin(size_t left)
+{
+	put_record(RECORD, LENGTH);
+	for (size_t sent = 0; sent < LENGTH - left;) {
+		size_t piece = LENGTH - left - sent < 16000 ? LENGTH - left - sent : 16000;
+
+		put(zeros, piece);
+		take();
+		sent += piece;
+	}
+}
+
+/* ---- tests ---- */
+
+/* A packet of a payload is no news; the end of it is, and so is each byte of what comes next. */
+static void test_until_the_end(void **state)
+{
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		begin(50000);
+		put(zeros, 16000);
+		NOT_HEARD_OF();
+		put(zeros, 50000 - 16000 - 1);
+		NOT_HEARD_OF();
+		put(zeros, 1);
+		HEARD_OF();
+		take();
+		assert_false(world.inpath->in_payload);
+		put_record(1, LENGTH);
+		HEARD_OF();
+		take();
+		world.inpath->record_have = 0;
+	}
+}
+
+/* Much of a payload is taken in before it ends. */
+static void test_much(void **state)
+{
+	(void)state;
+	begin(LENGTH - 16000);
+	put(zeros, 60000);
+	NOT_HEARD_OF();
+	put(zeros, 10000);
+	HEARD_OF();
+	take();
+	/* What is left of it now would be passed by what was waited for. */
+	put(zeros, LENGTH - 16000 - 60000 - 10000);
+	HEARD_OF();
+	take();
+	assert_false(world.inpath->in_payload);
+}
+
+/* The last packet or two are taken in as they come. */
+static void test_the_last_packet(void **state)
+{
+	(void)state;
+	begin(40000);
+	put(zeros, 1);
+	HEARD_OF();
+	take();
+}
+
+/* Where much comes at once nothing is asked of the kernel. */
+static void test_much_at_once(void **state)
+{
+	(void)state;
+	put_record(RECORD, LENGTH);
+	put(zeros, 50000);
+	take();
+	assert_int_equal(world.inpath->awaited, 1);
+	put(zeros, 1);
+	HEARD_OF();
+}
+
+/* However much is read at once, no more is waited for than the payload has left. */
+static void test_no_more_than_is_left(void **state)
+{
+	(void)state;
+	begin(LENGTH - 1000);
+	put(zeros, 50000);
+	take();
+	put(zeros, LENGTH - 1000 - 50000 - 1);
+	NOT_HEARD_OF();
+	put(zeros, 1);
+	HEARD_OF();
+}
+
+/* A payload and the next record read at once: what is left of the next payload counts. */
+static void test_into_the_next(void **state)
+{
+	(void)state;
+	begin(42000);
+	assert_int_equal(world.inpath->awaited, 42000);
+	put(zeros, 42000);
+	put_record(RECORD, LENGTH);
+	put(zeros, 1000);
+	take();
+	assert_true(world.inpath->in_payload);
+	put(zeros, 43000);
+	NOT_HEARD_OF();
+	put(zeros, 30000);
+	HEARD_OF();
+}
+
+/* The same where nothing of the next payload has come yet, and that is a short one. */
+static void test_up_to_the_next(void **state)
+{
+	(void)state;
+	begin(50000);
+	put(zeros, 50000);
+	put_record(RECORD, 10);
+	take();
+	assert_true(world.inpath->in_payload);
+	put(zeros, 10);
+	HEARD_OF();
+}
+
+/* The end of the connection is heard of whatever is waited for. */
+static void test_the_end_of_the_connection(void **state)
+{
+	(void)state;
+	begin(50000);
+	put(zeros, 10);
+	NOT_HEARD_OF();
+	assert_return_code(shutdown(world.sender, SHUT_WR), errno);
+	HEARD_OF();
+	take();
+	assert_int_equal(nezha_tcp_rail.receive(world.inpath), NEZHA_ERR_CLOSED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_until_the_end, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_much, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_the_last_packet, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_much_at_once, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_no_more_than_is_left, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_into_the_next, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_up_to_the_next, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_the_end_of_the_connection, open_connection, close_connection),
+	};
+
+	return cmocka_run_group_tests_name("tcp_await", tests, NULL, NULL);
+}

@@ -172,6 +172,7 @@ void nezha_engine_abandon(struct nezha_engine *engine)
 			if (inlink->paths[r].end.fd >= 0)
 				close(inlink->paths[r].end.fd);
 	nezha_ina_abandon(engine);
+	nezha_lender_close(&engine->lender);
 	close(engine->wake.fd);
 	close(engine->epoll);
 }

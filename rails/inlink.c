@@ -202,6 +202,7 @@ void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nez
 	}
 	inpath->up = inpath->more = true;
 	inpath->awaited = 1;
+	inpath->ends = false;
 	inpath->why_told = inpath->lost = false;
 	inpath->sure = UINT64_MAX;
 	nezha_event_in_up(inpath);

@@ -22,6 +22,7 @@ struct nezha_inpath {
 	bool up;
 	uint32_t id;                    /* the connection's */
 	bool more;                      /* receive was left with data unread */
+	bool ends;                      /* an event said that the connection ends, and there is no other: receive has still to see it */
 	int awaited;                    /* bytes: so many have to come before the kernel says so, if not the end */
 	bool why_told;                  /* as nezha_path's */
 	bool probed;                    /* the opening probe of this connection is over */

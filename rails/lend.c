@@ -11,6 +11,16 @@
 #define PIECE (256u << 10)              /* bytes in one go: most of what a full socket does not take was prepared in vain */
 #define PIPE_BYTES (2 * (int)PIECE)     /* a pipe holds pages, of which a piece may touch one more than it fills */
 
+void nezha_lender_close(struct nezha_lender *lender)
+{
+	if (!lender->open)
+		return;
+	close(lender->from);
+	close(lender->to);
+	lender->open = false;
+}
+
+/* A user may have so many large pipes (pipe-user-pages-soft), and the others are too short to pay. */
 static bool open_pipe(struct nezha_lender *lender)
 {
 	int ends[2];
@@ -24,18 +34,10 @@ static bool open_pipe(struct nezha_lender *lender)
 	lender->from = ends[0];
 	lender->to = ends[1];
 	lender->open = true;
-	/* Users may have few large pipes (pipe-user-pages-soft): then pieces are smaller. */
-	(void)fcntl(lender->to, F_SETPIPE_SZ, PIPE_BYTES);
-	return true;
-}
-
-void nezha_lender_close(struct nezha_lender *lender)
-{
-	if (!lender->open)
-		return;
-	close(lender->from);
-	close(lender->to);
-	lender->open = false;
+	lender->refused = fcntl(lender->to, F_SETPIPE_SZ, PIPE_BYTES) < PIPE_BYTES;
+	if (lender->refused)
+		nezha_lender_close(lender);
+	return lender->open;
 }
 
 /* splice has no MSG_NOSIGNAL, and may have handed over some of it before it found the socket closed. */

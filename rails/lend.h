@@ -18,7 +18,7 @@
 struct nezha_lender {
 	int from, to;           /* the pipe's ends, while it is open */
 	bool open;
-	bool refused;           /* this system does not do it */
+	bool refused;           /* this system does not do it, or has no large pipe for this user */
 };
 
 /* Hands some of the `bytes` (> 0) at `payload` to the nonblocking socket.  Returns how many, or -1 with errno: EOPNOTSUPP if they have

@@ -136,6 +136,8 @@ static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 		.record_left = sizeof path->out.record,
 		.payload_left = tx->length,
 		.payload = nezha_call_tx_payload(call, tx),
+		/* A rank that has its final sends it to all who have got the block back from a collective rail. */
+		.unsteady = call->state[tx->block] & NEZHA_BLOCK_RETURNED,
 	};
 	path->out.record.length = tx->length;
 	path->out.record.block = tx->block;
@@ -407,8 +409,8 @@ void nezha_link_forget(struct nezha_link *link, struct nezha_team *team, bool fi
 			if (tx->team != team)
 				continue;
 			TAILQ_REMOVE(&path->sent, tx, entry);
-			/* Else it might still go out, and have changed meanwhile. */
-			cut |= !finished && tx->end <= path->lent ? 1u << r : 0;
+			/* Else it might still go out, and have changed meanwhile; its end may have been copied. */
+			cut |= !finished && tx->end - tx->length < path->lent ? 1u << r : 0;
 		}
 		if (path->current && path->current->team == team) {
 			/* Not out of memory that is the user's again.  A resend that is no longer needed is finished; what the peer

@@ -22,6 +22,7 @@ struct nezha_outgoing {
 	uint32_t record_left, payload_left;
 	const char *payload;
 	bool zeros;
+	bool unsteady;                  /* other bytes may come to lie there before the peer has taken these in */
 	uint64_t began;                 /* ns; only with a timeline */
 };
 

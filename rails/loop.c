@@ -104,8 +104,10 @@ static void inpath_event(struct nezha_inpath *inpath, uint32_t events)
 		nezha_inlink_path_fail(inpath, closed_by_peer);
 	if (duty & DUTY_GIVE && inpath->ops->reply(inpath, NULL) < 0)
 		nezha_inlink_path_fail(inpath, "a backward record cannot be sent");
-	if (duty & DUTY_TAKE)
+	if (duty & DUTY_TAKE) {
+		inpath->ends = inpath->ends || events & GONE;
 		nezha_inlink_receive(inpath);
+	}
 }
 
 static void dispatch(struct nezha_engine *engine, const struct epoll_event *event)

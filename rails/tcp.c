@@ -50,7 +50,7 @@ static int tcp_send(struct nezha_path *path)
 	struct nezha_outgoing *out = &path->out;
 
 	while (out->record_left || out->payload_left) {
-		bool large = !out->zeros && out->payload_left >= NEZHA_LEND_LEAST;
+		bool large = out->payload_left >= NEZHA_LEND_LEAST && !out->zeros && !out->unsteady;
 		ssize_t n = large && !out->record_left ? lend(path) : copy(path, large);
 		size_t of_record;
 
@@ -226,8 +226,12 @@ static int tcp_receive(struct nezha_inpath *inpath)
 	n = readv(inpath->end.fd, iov, parts);
 	if (n == 0)
 		return NEZHA_ERR_CLOSED;
+	if (n < 0 && errno == EAGAIN) {
+		inpath->ends = false;   /* that was an older connection */
+		return await(inpath, FEW);
+	}
 	if (n < 0)
-		return errno == EAGAIN ? await(inpath, FEW) : errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
+		return errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
 	inpath->taken += (uint64_t)n;
 	if (inpath->in_payload) {
 		size_t of_payload = (size_t)n < room ? (size_t)n : room;
@@ -249,7 +253,7 @@ static int tcp_receive(struct nezha_inpath *inpath)
 			return rc;
 		inpath->in_payload = inpath->record.length > 0;
 	}
-	if ((size_t)n == asked)
+	if ((size_t)n == asked || inpath->ends)
 		return NEZHA_INPROGRESS;
 	return inpath->up ? await(inpath, (size_t)n) : NEZHA_OK;
 }

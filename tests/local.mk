@@ -129,7 +129,7 @@ tests_conformance_test_conformance_SOURCES = tests/conformance/test_conformance.
 unit_tests += tests/conformance/test_losses
 tests_conformance_test_losses_SOURCES = tests/conformance/test_losses.c $(world)
 unit_tests += tests/conformance/test_lent
-tests_conformance_test_lent_SOURCES = tests/conformance/test_lent.c $(world)
+tests_conformance_test_lent_SOURCES = tests/conformance/test_lent.c tests/conformance/mock_rail.c tests/conformance/mock_rail.h $(world)
 unit_tests += tests/conformance/test_collective
 tests_conformance_test_collective_SOURCES = tests/conformance/test_collective.c $(world) \
 	tests/conformance/mock_rail.c tests/conformance/mock_rail.h

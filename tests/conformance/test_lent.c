@@ -15,12 +15,15 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rails/clock.h"
+#include "rails/collective.h"
 #include "rails/lend.h"
 #include "rails/link.h"
 #include "rails/wire.h"
+#include "tests/conformance/mock_rail.h"
 #include "tests/conformance/world.h"
 #include "tuning/status.h"
 
@@ -29,6 +32,7 @@
 #define CALLS 12
 
 static atomic_uint lent, refused;
+static atomic_size_t most_at_once = SIZE_MAX;   /* bytes that a socket takes of what is lent */
 
 ssize_t vmsplice(int fd, const struct iovec *iov, size_t count, unsigned flags)
 {
@@ -36,6 +40,13 @@ ssize_t vmsplice(int fd, const struct iovec *iov, size_t count, unsigned flags)
 
 	atomic_fetch_add(n > 0 ? &lent : &refused, 1);
 	return n;
+}
+
+ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t bytes, unsigned flags)
+{
+	size_t most = atomic_load(&most_at_once);
+
+	return syscall(SYS_splice, in, in_at, out, out_at, bytes < most ? bytes : most, flags);
 }
 
 static void skip_where_refused(void)
@@ -109,31 +120,69 @@ static void test_calls_under_cuts(void **state)
 	world_crc = false;
 }
 
+/* ---- blocks that a collective rail gives back ---- */
+
+static void returned_blocks(struct member *member, void *argument)
+{
+	struct nezha_collective collective = { .ops = &mock_rail_ops };
+	struct mock_rail rail;
+
+	mock_rail_init(&rail, argument, member->rank);
+	collective.rail = &rail;
+	EXPECT(member, nezha_team_attach(member->team, &collective) == NEZHA_OK);
+	for (int i = 0; i < 4; i++)
+		world_call(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, COUNT, BLOCK, i % 2, 0, UINT32_MAX);
+	world_barrier(member);
+	nezha_team_detach(member->team);
+	mock_rail_end(&rail);
+}
+
+/* Their final may come while their partial is still under way, from the same memory. */
+static void test_returned_blocks(void **state)
+{
+	struct mock_hub *hub = mock_hub_create(3, MOCK_RETURNS_ALL);
+	unsigned before;
+
+	(void)state;
+	skip_where_refused();
+	before = atomic_load(&lent);
+	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, returned_blocks, hub), 0);
+	assert_int_equal(atomic_load(&lent), before);
+	mock_hub_destroy(hub);
+}
+
 /* ---- a call that is given up ---- */
+
+/* Gives the call up as soon as some of a block is lent, or only when all of it is on its way. */
+struct giving_up {
+	const struct member *member;
+	bool whole;
+};
 
 static int give_up_when_lent(void *context, uint64_t final)
 {
-	const struct member *member = context;
-	bool some;
+	const struct giving_up *when = context;
+	const struct nezha_path *path = &when->member->team->right->paths[0];
+	bool now;
 
 	(void)final;
-	nezha_fairlock_take(&member->engine->lock);
-	some = member->team->right->paths[0].lent > 0;
-	nezha_fairlock_give(&member->engine->lock);
-	return some ? NEZHA_ERR_NOMEM : NEZHA_OK;
+	nezha_fairlock_take(&when->member->engine->lock);
+	now = path->lent > 0 && !(when->whole && path->current);
+	nezha_fairlock_give(&when->member->engine->lock);
+	return now ? NEZHA_ERR_NOMEM : NEZHA_OK;
 }
 
-/* The block that rank 0 has sent before rank 1 has entered the call. */
+/* One block, which rank 0 has sent before rank 1 has entered the call. */
 static void leave_a_block(struct member *member, void *argument)
 {
+	struct giving_up when = { member, *(bool *)argument };
+	struct nezha_way way = { .block = BLOCK, .work = give_up_when_lent, .context = &when };
 	const struct nezha_path *path = &member->team->right->paths[0];
-	double *vector = calloc(COUNT, sizeof *vector);
+	uint64_t count = 2 * BLOCK / sizeof(double);
+	double *vector = calloc(count, sizeof *vector);
 
-	(void)argument;
 	if (member->rank == 0) {
-		EXPECT(member, nezha_allreduce(member->team, vector, vector, COUNT, NEZHA_FLOAT64, NEZHA_SUM,
-		                               &(struct nezha_way){ .block = BLOCK, .work = give_up_when_lent, .context = member }) ==
-		                       NEZHA_ERR_NOMEM);
+		EXPECT(member, nezha_allreduce(member->team, vector, vector, count, NEZHA_FLOAT64, NEZHA_SUM, &way) == NEZHA_ERR_NOMEM);
 		nezha_fairlock_take(&member->engine->lock);
 		EXPECT(member, path->lost > 0);
 		nezha_fairlock_give(&member->engine->lock);
@@ -144,9 +193,23 @@ static void leave_a_block(struct member *member, void *argument)
 
 static void test_given_up(void **state)
 {
+	bool whole = false;
+
 	(void)state;
 	skip_where_refused();
-	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, leave_a_block, NULL), 0);
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, leave_a_block, &whole), 0);
+}
+
+/* Of a block that the socket took in parts the end was copied. */
+static void test_given_up_with_a_copied_end(void **state)
+{
+	bool whole = true;
+
+	(void)state;
+	skip_where_refused();
+	atomic_store(&most_at_once, BLOCK / 2);
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, leave_a_block, &whole), 0);
+	atomic_store(&most_at_once, SIZE_MAX);
 }
 
 /* ---- a connection that is closed ---- */
@@ -264,14 +327,53 @@ static void test_closed_with_nothing_left(void **state)
 	finish(c);
 }
 
+/* ---- a child ---- */
+
+/* A child that is forked has none of the engine's descriptors, this pipe's neither. */
+static void fork_with_a_pipe(struct member *member, void *argument)
+{
+	static const char payload[4096];
+	struct nezha_lender *lender = &member->engine->lender;
+	int fds[2], status = -1;
+	pid_t child;
+
+	(void)argument;
+	EXPECT(member, !socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
+	nezha_fairlock_take(&member->engine->lock);
+	EXPECT(member, nezha_lend(lender, fds[0], payload, sizeof payload) == sizeof payload && lender->open);
+	nezha_fairlock_give(&member->engine->lock);
+	EXPECT(member, nezha_engine_hold(member->engine));
+	child = fork();
+	if (!child) {
+		int ends[] = { lender->from, lender->to };
+
+		nezha_engine_abandon(member->engine);
+		_exit(fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) < 0 ? 0 : 1);
+	}
+	nezha_engine_release(member->engine);
+	EXPECT(member, child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void test_child(void **state)
+{
+	(void)state;
+	skip_where_refused();
+	assert_int_equal(world_run(1, 1, NEZHA_POLICY_ECF, fork_with_a_pipe, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_calls_under_cuts),
+		cmocka_unit_test(test_returned_blocks),
 		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_given_up_with_a_copied_end),
 		cmocka_unit_test(test_closed_with_something_left),
 		cmocka_unit_test(test_closed_with_nothing_left),
+		cmocka_unit_test(test_child),
 	};
 
 	world_filter();

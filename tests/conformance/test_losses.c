@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "rails/clock.h"
@@ -152,6 +153,13 @@ static bool receiving_end_is_down(const struct member *member)
 	return !member->team->left->paths[1].up;
 }
 
+/* When the path is lost, it does not come back: it has just done so from another loss, so that this one does not make it due at once. */
+static void keep_away(struct nezha_path *path)
+{
+	path->retry_at = UINT64_MAX;
+	path->damping = (struct nezha_damping){ .up_since = nezha_now(), .until = 1 };
+}
+
 /* Rank 1 gives up what comes in over rail 1, or rank 0 what goes out; a copy of the descriptor keeps the connection
  * itself alive, so that the kernel tells the peer nothing and acknowledges whatever it sends. */
 static int give_up_unseen(struct member *member, bool sender)
@@ -161,11 +169,8 @@ static int give_up_unseen(struct member *member, bool sender)
 	int copy = -1;
 
 	nezha_fairlock_take(&member->engine->lock);
-	if (member->rank == 0) {
-		path->retry_at = UINT64_MAX;
-		/* It has just come back from another loss, so that this one does not make it due at once. */
-		path->damping = (struct nezha_damping){ .up_since = nezha_now(), .until = 1 };
-	}
+	if (member->rank == 0)
+		keep_away(path);
 	if (sender && member->rank == 0) {
 		copy = dup(path->end.fd);
 		nezha_link_path_fail(path, "the test says so");
@@ -224,12 +229,86 @@ static void test_unseen_losses(void **state)
 	assert_int_equal(world_run(2, 2, NEZHA_POLICY_ECF, unseen_losses, NULL), 0);
 }
 
+/* ---- a connection that ends in the middle of a block ---- */
+
+#define OF_THE_BLOCK 200000u    /* bytes that are announced */
+#define PACKET 16000u           /* bytes */
+
+static bool first_rail_is_up(const struct member *member)
+{
+	return member->team->right->paths[0].up && member->team->left->paths[0].up;
+}
+
+static bool nothing_comes_in(const struct member *member)
+{
+	return !member->team->left->paths[0].up;
+}
+
+static bool put(int fd, const void *data, size_t bytes)
+{
+	return send(fd, data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+/* Some of a block, packet by packet, so that the receiver no longer asks for each; then one more, of which it hears only by the connection's
+ * end. */
+static bool begin_a_block(int fd)
+{
+	static const char zeros[PACKET];
+	struct nezha_wire record = nezha_wire_make(NEZHA_WIRE_PROBE, 0, 0);
+	bool done;
+
+	record.length = OF_THE_BLOCK;
+	done = put(fd, &record, sizeof record);
+	for (int packet = 0; packet < 4; packet++) {
+		done = done && put(fd, zeros, sizeof zeros);
+		usleep(5000);
+	}
+	return done && put(fd, zeros, sizeof zeros);
+}
+
+static void end_in_a_block(struct member *member, void *argument)
+{
+	struct nezha_path *path = &member->team->right->paths[0];
+	const bool *reset = argument;
+
+	if (path->ops != &nezha_tcp_rail)
+		return;
+	EXPECT(member, world_wait_until(member, first_rail_is_up));
+	world_barrier(member);
+	if (member->rank == 0) {
+		nezha_fairlock_take(&member->engine->lock);
+		keep_away(path);
+		EXPECT(member, begin_a_block(path->end.fd));
+		if (*reset)
+			EXPECT(member, !connect(path->end.fd, &(struct sockaddr){ .sa_family = AF_UNSPEC }, sizeof(struct sockaddr)));
+		else
+			EXPECT(member, !shutdown(path->end.fd, SHUT_WR));
+		nezha_fairlock_give(&member->engine->lock);
+	} else {
+		EXPECT(member, world_wait_until(member, nothing_comes_in));
+	}
+	world_barrier(member);
+	world_give_rail_back(member, 0);
+	world_call(member, member->team, NEZHA_FLOAT64, NEZHA_SUM, 100003, 8192, false, 0, 0);
+}
+
+static void test_end_in_a_block(void **state)
+{
+	bool reset = false;
+
+	(void)state;
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, end_in_a_block, &reset), 0);
+	reset = true;
+	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, end_in_a_block, &reset), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_some_rails),
 		cmocka_unit_test(test_unseen_losses),
+		cmocka_unit_test(test_end_in_a_block),
 	};
 
 	world_filter();

@@ -7,15 +7,18 @@
 #include <string.h>
 
 #define SAMPLE_NS 2e6        /* what a sample should take at least, */
-#define SAMPLE_CALLS 64      /* with so many calls at most */
+#define SAMPLE_CALLS 64      /* with so many calls at most, */
+#define SAMPLE_SHORT 4       /* ... and of short ones at least */
+#define SETTLE 3             /* short calls before them, for the first ones after another candidate's take longer */
 #define WARM_NS 50e6         /* the first call of a candidate counts if it takes so long: what is new to it is little then */
 #define ROUNDS_LEAST 3       /* samples that the best have at least, */
+#define ROUNDS_SHORT 5       /* ... and that the others have at least, of short calls */
 #define OVERTIME 2.0         /* unless so many times the budget is used up */
-#define HOPELESS 1.3         /* times the best: after the first sample */
+#define HOPELESS 1.3         /* times the best: after the first sample, unless calls are short */
 #define BEHIND 1.1           /* ... after ROUNDS_LEAST samples */
 #define FAR_BEHIND 1.5       /* ... at LOSSES_MOST sizes in a row: left out from then on */
 #define LOSSES_MOST 2
-#define COSTLY_NS 5e6        /* ... if a call takes so long: shorter ones cost little, and are easily disturbed */
+#define COSTLY_NS 5e6        /* what a call takes that is not short: short ones cost little, and are easily disturbed */
 
 static void add(struct nezha_sweep *sweep, const char *rule)
 {
@@ -88,16 +91,24 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-double nezha_sweep_median(const struct nezha_sweep *sweep, size_t candidate)
+/* The sample below which a part (0.5: the median) of them lies; 0: there is none. */
+static double quantile(const struct nezha_sweep_candidate *c, double part)
 {
-	const struct nezha_sweep_candidate *c = &sweep->candidate[candidate];
-	double ns[NEZHA_SWEEP_SAMPLES];
+	double ns[NEZHA_SWEEP_SAMPLES], at;
+	size_t below;
 
 	if (!c->count)
 		return 0;
+	at = part * (double)(c->count - 1);
+	below = (size_t)at;
 	memcpy(ns, c->ns, c->count * sizeof *ns);
 	qsort(ns, c->count, sizeof *ns, compare);
-	return c->count % 2 ? ns[c->count / 2] : (ns[c->count / 2 - 1] + ns[c->count / 2]) / 2;
+	return below + 1 < c->count ? ns[below] + (at - (double)below) * (ns[below + 1] - ns[below]) : ns[below];
+}
+
+double nezha_sweep_median(const struct nezha_sweep *sweep, size_t candidate)
+{
+	return quantile(&sweep->candidate[candidate], 0.5);
 }
 
 static size_t left(const struct nezha_sweep *sweep)
@@ -109,18 +120,24 @@ static size_t left(const struct nezha_sweep *sweep)
 	return count;
 }
 
+/* Short calls may take twice as long by chance: most of such a candidate's samples have to be worse than the best's median. */
+static bool is_behind(const struct nezha_sweep_candidate *c, double least)
+{
+	double median = quantile(c, 0.5);
+
+	if (median < COSTLY_NS)
+		return c->count >= ROUNDS_SHORT && median > BEHIND * least && quantile(c, 0.25) > least;
+	return median > (c->count >= ROUNDS_LEAST ? BEHIND : HOPELESS) * least;
+}
+
 /* At the end of a round: those that are behind fall out, the best never does. */
 static void prune(struct nezha_sweep *sweep)
 {
 	double least = best(sweep);
 
-	for (size_t i = 0; i < sweep->count; i++) {
-		struct nezha_sweep_candidate *c = &sweep->candidate[i];
-		double factor = c->count >= ROUNDS_LEAST ? BEHIND : HOPELESS;
-
-		if (c->count && nezha_sweep_median(sweep, i) > factor * least)
-			c->out = true;
-	}
+	for (size_t i = 0; i < sweep->count; i++)
+		if (is_behind(&sweep->candidate[i], least))
+			sweep->candidate[i].out = true;
 }
 
 /* Samples that those still in the race have, at least. */
@@ -161,12 +178,12 @@ bool nezha_sweep_next(struct nezha_sweep *sweep, double spent, double budget, st
 		/* Each round begins one further on: nobody is always behind the same one. */
 		at = (sweep->turn++ + sweep->round) % sweep->count;
 	} while (sweep->candidate[at].out);
-	out->candidate = at;
-	out->calls = 1;
-	if (sweep->candidate[at].estimate > 0) {
+	*out = (struct nezha_sweep_step){ .candidate = at, .calls = 1 };
+	if (sweep->candidate[at].estimate > 0 && sweep->candidate[at].estimate < COSTLY_NS) {
 		double calls = SAMPLE_NS / sweep->candidate[at].estimate;
 
-		out->calls = calls < 1 ? 1 : calls > SAMPLE_CALLS ? SAMPLE_CALLS : (unsigned)calls;
+		out->settle = SETTLE;
+		out->calls = calls < SAMPLE_SHORT ? SAMPLE_SHORT : calls > SAMPLE_CALLS ? SAMPLE_CALLS : (unsigned)calls;
 	}
 	return true;
 }

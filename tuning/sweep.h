@@ -43,7 +43,8 @@ struct nezha_sweep {
 
 struct nezha_sweep_step {
 	size_t candidate;
-	unsigned calls;                    /* to be made in a row and timed together */
+	unsigned settle;                   /* calls to be made first, and not timed */
+	unsigned calls;                    /* to be made in a row then and timed together */
 };
 
 struct nezha_sweep_blocks {

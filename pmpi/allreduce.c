@@ -189,15 +189,18 @@ static int reduce_over_rails(struct call *call)
 	const char *sendbuf = call->sendbuf == MPI_IN_PLACE ? call->recvbuf : call->sendbuf;
 	uint64_t first = call->plan.alg == NEZHA_ALG_MIX ? call->plan.native : 0;
 	uint64_t note[NEZHA_NOTE_VALUES];
-	bool noted = call->model && nezha_model_note(call->model, is_whole(call->comm), note);
+	bool noted = call->model && nezha_model_has_note(call->model);
 	struct nezha_way way = {
 		.block = call->plan.block,
 		.rails = rails_of(call),
 		.note = noted ? note : NULL,
 	};
-	int status = reduce(call->comm, sendbuf + first, (char *)call->recvbuf + first,
-	                    (call->bytes - first) / nezha_type_size(call->type), call->type, call->op, &way);
+	int status;
 
+	if (noted)
+		nezha_model_note(call->model, is_whole(call->comm), note);
+	status = reduce(call->comm, sendbuf + first, (char *)call->recvbuf + first,
+	                (call->bytes - first) / nezha_type_size(call->type), call->type, call->op, &way);
 	if (noted && status == NEZHA_OK)
 		nezha_model_learn(call->model, note);
 	return status;

@@ -41,6 +41,7 @@ static void put_cost(crypto_generichash_state *hash, const struct nezha_model_co
 		put(hash, cost->samples[i]);
 	put(hash, cost->count);
 	put(hash, cost->tried);
+	put(hash, cost->runs);
 }
 
 static void put_class(crypto_generichash_state *hash, const struct nezha_model_class *class)

@@ -9,7 +9,8 @@ libnezha_core_la_SOURCES += \
 	tuning/json_object.c tuning/json_object.h \
 	tuning/locate.c tuning/locate.h \
 	tuning/log.c tuning/log.h \
-	tuning/model.c tuning/model.h tuning/model_price.c tuning/model_price.h \
+	tuning/model.c tuning/model.h tuning/model_count.c tuning/model_known.c tuning/model_known.h tuning/model_learn.c \
+	tuning/model_plan.c tuning/model_plan.h tuning/model_price.c tuning/model_price.h tuning/model_run.c tuning/model_run.h \
 	tuning/pause.h \
 	tuning/plan.c tuning/plan.h \
 	tuning/rail_set.c tuning/rail_set.h \

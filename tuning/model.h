@@ -5,11 +5,12 @@
  *
  * All ranks hold the same model after the same call, without any message of its own.  What a rank measures is at first
  * only pending; a call over the rails carries the pending times as a note that is folded on its way (the least of all
- * ranks: the time of the rank that came last, which waited for nobody; below 256 KiB half way between the least and the most),
+ * ranks: the time of the rank that came last, which waited for nobody; below 256 KiB half way between the least and the most, of a run the most),
  * and every rank learns from the folded note.
  * Which times are pending, and when a note is sent, follows from the sequence of calls, which is the same on all ranks.
  *
- * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  Where both at
+ * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  In a small class (less than
+ * 128 KiB) runs of calls count from then on, each by its median, and the other way gets one soon.  Where both at
  * once would be faster yet (they share by water-filling, so that both end together), that is tried.  What is not the
  * fastest is tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the
  * time but for a first try soon after the decision.  Above a class in which one of the two was found far slower it is
@@ -26,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tuning/model_run.h"
 #include "tuning/plan.h"
 
 #define NEZHA_MODEL_PENDING 8     /* calls that one note tells of */
@@ -37,6 +39,7 @@ struct nezha_model_cost {
 	uint64_t samples[NEZHA_MODEL_SAMPLES]; /* the latest, picoseconds per byte */
 	uint32_t count;                        /* learnt so far */
 	uint32_t tried;                        /* calls made, learnt of or not */
+	bool runs;                             /* the samples are whole runs of calls */
 };
 
 struct nezha_model_class {
@@ -69,16 +72,21 @@ struct nezha_model {
 		uint64_t bytes;
 		struct nezha_choice choice;
 		struct nezha_model_times times;
+		bool run;                          /* by the median of a run */
 	} pending[NEZHA_MODEL_PENDING];
 	uint32_t pending_count;
+	struct nezha_model_run runs[NEZHA_MODEL_CLASSES]; /* under way; measured here */
 	bool lost;                             /* at the latest note some rank lacked a rail that it has had */
 };
 
 /* What the next call of `bytes` (>= 1) does; the shares of a mix are whole blocks of `block` bytes. */
 struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block);
 
-/* Fills the note that this call over the rails carries; false: it carries none.  whole: this rank lacks no rail that it has had. */
-bool nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note[NEZHA_NOTE_VALUES]);
+/* Whether this call over the rails carries a note. */
+bool nezha_model_has_note(const struct nezha_model *model);
+
+/* Fills the note.  whole: this rank lacks no rail that it has had. */
+void nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note[NEZHA_NOTE_VALUES]);
 
 /* Learns from the folded note; before nezha_model_count of the call that carried it. */
 void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES]);

@@ -170,10 +170,12 @@ static uint64_t made_up_time(int rank, int call, uint64_t bytes, enum nezha_algo
 static void noted_part(struct member *member, struct nezha_model *model, uint64_t bytes)
 {
 	uint64_t note[NEZHA_NOTE_VALUES], count = bytes / sizeof(float);
-	bool noted = nezha_model_note(model, nezha_team_is_whole(member->team), note);
+	bool noted = nezha_model_has_note(model);
 	float *vector = calloc(count, sizeof *vector);
 	struct nezha_way way = { .block = 4096, .note = noted ? note : NULL };
 
+	if (noted)
+		nezha_model_note(model, nezha_team_is_whole(member->team), note);
 	EXPECT(member, nezha_allreduce(member->team, vector, vector, count, NEZHA_FLOAT32, NEZHA_SUM, &way) == NEZHA_OK);
 	if (noted)
 		nezha_model_learn(model, note);

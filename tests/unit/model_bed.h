@@ -39,8 +39,10 @@ static inline enum nezha_algorithm call(struct bed *bed, uint64_t bytes, uint64_
 
 	if (bed->one_network && choice.alg == NEZHA_ALG_MIX)
 		times.native = times.rails = times.native + times.rails;
-	if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_note(&bed->model, !bed->lost, note))
+	if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(&bed->model)) {
+		nezha_model_note(&bed->model, !bed->lost, note);
 		nezha_model_learn(&bed->model, note);
+	}
 	nezha_model_count(&bed->model, bytes, &choice, &times);
 	bed->spent += times.native > times.rails ? times.native : times.rails;
 	bed->least += native < rails ? native : rails;

@@ -35,8 +35,10 @@ static void learn(struct nezha_model *model, int calls, uint64_t bytes, uint64_t
 		struct nezha_model_times times = { .native = choice.native ? native : 0, .rails = rails };
 		uint64_t note[NEZHA_NOTE_VALUES];
 
-		if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_note(model, true, note))
+		if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(model)) {
+			nezha_model_note(model, true, note);
 			nezha_model_learn(model, note);
+		}
 		nezha_model_count(model, bytes, &choice, &times);
 	}
 }

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Small classes, in which runs of calls count (tuning/model_run.h). */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "tests/unit/model_bed.h"
+
+#define SMALL (16 * K)
+
+static void test_median(void **state)
+{
+	struct nezha_model_run run = { .count = 3 };
+	static const uint64_t ns[NEZHA_RUN_CALLS] = { 900, 300, 100000, 100, 400, 200 };
+
+	(void)state;
+	for (uint32_t i = 0; i < NEZHA_RUN_CALLS; i++)
+		assert_int_equal(nezha_run_add(&run, i, ns[i], 10), i == NEZHA_RUN_CALLS - 1);
+	assert_int_equal(nezha_run_time(&run, 10), 350);
+	/* by the byte: vectors of a class differ */
+	assert_int_equal(nezha_run_time(&run, 20), 700);
+}
+
+static void test_broken(void **state)
+{
+	struct nezha_model_run run = { 0 };
+
+	(void)state;
+	assert_false(nezha_run_add(&run, 1, 5, 1));
+	assert_int_equal(run.count, 0);
+	assert_false(nezha_run_add(&run, 0, 5, 1));
+	assert_false(nezha_run_add(&run, 2, 5, 1));
+	for (uint32_t i = 3; i < NEZHA_RUN_CALLS + 3; i++)
+		assert_false(nezha_run_add(&run, i, 5, 1));
+	assert_false(nezha_run_add(&run, UINT32_MAX, 5, 1));
+	for (uint32_t i = 0; i < NEZHA_RUN_CALLS; i++)
+		assert_int_equal(nezha_run_add(&run, i, 5, 1), i == NEZHA_RUN_CALLS - 1);
+	assert_false(nezha_run_add(&run, NEZHA_RUN_CALLS, 5, 1));
+}
+
+/* What calls cost where two calls of either way pay for what the other has left behind, or live on it. */
+struct wake {
+	enum nezha_algorithm last;
+	int in_turn;
+};
+
+static enum nezha_algorithm call_in_wake(struct bed *bed, struct wake *wake, uint64_t native, uint64_t rails)
+{
+	struct nezha_choice choice = nezha_model_choose(&bed->model, SMALL, BLOCK);
+	bool fresh = choice.alg != wake->last || wake->in_turn < 2;
+
+	wake->in_turn = choice.alg == wake->last ? wake->in_turn + 1 : 1;
+	wake->last = choice.alg;
+	return call(bed, SMALL, fresh ? native / 2 : native, fresh ? rails * 2 : rails);
+}
+
+/* In turns the library seems twice as fast as the rails; whoever goes on for some calls finds that it is not. */
+static void test_wake(void **state)
+{
+	struct bed bed = { 0 };
+	struct wake wake = { .last = NEZHA_ALG_COUNT };
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		call_in_wake(&bed, &wake, 600000, 400000);
+	memset(bed.calls, 0, sizeof bed.calls);
+	for (int i = 0; i < 200; i++)
+		call_in_wake(&bed, &wake, 600000, 400000);
+	assert_int_equal(bed.model.classes[14].best, NEZHA_ALG_RING);
+	assert_true(bed.calls[NEZHA_ALG_RING] >= 180);
+}
+
+/* The other way round: the rails seem to be faster in their first calls. */
+static void test_wake_of_rails(void **state)
+{
+	struct bed bed = { 0 };
+	struct wake wake = { .last = NEZHA_ALG_COUNT };
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		call_in_wake(&bed, &wake, 400000, 600000);
+	memset(bed.calls, 0, sizeof bed.calls);
+	for (int i = 0; i < 200; i++)
+		call_in_wake(&bed, &wake, 400000, 600000);
+	assert_true(bed.calls[NEZHA_ALG_NATIVE] >= 180);
+}
+
+/* The first calls made the rails look more than twice as slow: when the next try has shown that they are not, the one after it is near. */
+static void test_planned_by_the_latest(void **state)
+{
+	struct bed bed = { 0 };
+	const struct nezha_model_class *class = &bed.model.classes[14];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		call(&bed, SMALL, 300000, 720000);
+	for (int i = 0; i < 20; i++)
+		call(&bed, SMALL, 400000, 410000);
+	assert_int_equal(class->best, NEZHA_ALG_NATIVE);
+	assert_true(class->retry_at - class->calls < 100);
+}
+
+/* Of two ranks one leaves the library's calls long before the other: what the program waits for is the other one. */
+static void test_the_last_rank_counts(void **state)
+{
+	static const uint64_t native[] = { 100000, 600000 }, rails[] = { 500000, 500000 };
+	struct nezha_model models[2] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 60; i++) {
+		struct nezha_choice choice = nezha_model_choose(&models[0], SMALL, BLOCK);
+		uint64_t notes[2][NEZHA_NOTE_VALUES];
+		bool noted = choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(&models[0]);
+
+		for (int r = 0; r < 2 && noted; r++)
+			nezha_model_note(&models[r], true, notes[r]);
+		for (int v = 0; noted && v < NEZHA_NOTE_VALUES; v++)
+			notes[0][v] = notes[1][v] < notes[0][v] ? notes[1][v] : notes[0][v];
+		for (int r = 0; r < 2; r++) {
+			struct nezha_model_times times = { .native = choice.native ? native[r] : 0,
+			                                   .rails = choice.native < SMALL ? rails[r] : 0 };
+
+			if (noted)
+				nezha_model_learn(&models[r], notes[0]);
+			nezha_model_count(&models[r], SMALL, &choice, &times);
+		}
+	}
+	assert_int_equal(models[0].classes[14].best, NEZHA_ALG_RING);
+	assert_memory_equal(models[0].classes, models[1].classes, sizeof models[0].classes);
+}
+
+/* A class of which every fourth call takes ten times as long. */
+static void test_noise(void **state)
+{
+	struct bed bed = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		call(&bed, SMALL, i % 4 ? 600000 : 6000000, i % 4 == 2 ? 4000000 : 400000);
+	memset(bed.calls, 0, sizeof bed.calls);
+	for (int i = 0; i < 1000; i++)
+		call(&bed, SMALL, i % 4 ? 600000 : 6000000, i % 4 == 2 ? 4000000 : 400000);
+	assert_true(bed.calls[NEZHA_ALG_RING] >= 960);
+}
+
+/* The chosen way becomes slow for good: noticed by the next run of the rails', or when they are tried again. */
+static void test_small_change(void **state)
+{
+	struct bed bed = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		call(&bed, SMALL, 600000, 400000);
+	for (int i = 0; i < 120; i++)
+		call(&bed, SMALL, 600000, 2000000);
+	assert_int_equal(bed.model.classes[14].best, NEZHA_ALG_NATIVE);
+	for (int i = 0; i < 6000; i++)
+		call(&bed, SMALL, 600000, 400000);
+	assert_int_equal(bed.model.classes[14].best, NEZHA_ALG_RING);
+}
+
+/* Over 1,000 calls trying costs less than 2 %, but for what the three first calls have to find out. */
+static void test_small_budget(void **state)
+{
+	static const uint64_t native[] = { 1, 5, 8, 9, 10, 11, 12, 15, 20, 29, 31, 50, 200 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof native / sizeof native[0]; i++) {
+		struct bed bed = { 0 };
+
+		for (int k = 0; k < 1000; k++)
+			call(&bed, SMALL, native[i] * 100000, 1000000);
+		assert_true(bed.spent <= bed.least * 102 / 100 + 2 * 1000000 * (native[i] < 10) +
+		            2 * native[i] * 100000 * (native[i] > 10));
+	}
+}
+
+/* Many small classes in turn share one note. */
+static void test_classes_in_turn(void **state)
+{
+	struct bed bed = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 200; i++)
+		for (uint64_t bytes = 64; bytes <= 64 * K; bytes *= 2)
+			call(&bed, bytes, bytes * 3 / 2 + 100, bytes + 100);
+	for (int k = 10; k <= 16; k++)
+		assert_int_equal(bed.model.classes[k].best, NEZHA_ALG_RING);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_median), cmocka_unit_test(test_broken), cmocka_unit_test(test_wake),
+		cmocka_unit_test(test_wake_of_rails), cmocka_unit_test(test_noise), cmocka_unit_test(test_small_change),
+		cmocka_unit_test(test_planned_by_the_latest), cmocka_unit_test(test_the_last_rank_counts),
+		cmocka_unit_test(test_small_budget), cmocka_unit_test(test_classes_in_turn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tuning/model_known.h"
+#include "tuning/model_plan.h"
+#include "tuning/model_price.h"
+
+#define SAMPLES_FIRST 8         /* calls of a class and way that are all measured; */
+#define SAMPLES_EVERY 16        /* then one of so many */
+#define RUN_EVERY 32            /* calls of the rails in a small class, of which a run is measured */
+
+/* Where in a run this call of a small class with a decision is; NEZHA_RUN_CALLS or more: in none.  The chosen way gets one just
+ * before another is tried and, if that is the rails, from time to time: of the library's only a call of the rails can tell. */
+static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algorithm alg)
+{
+	uint32_t until = class->retry_at - class->calls;
+
+	if (alg != class->best)
+		return class->tries - NEZHA_MODEL_SETTLE;
+	if (until > 0 && until <= NEZHA_RUN_CALLS)
+		return NEZHA_RUN_CALLS - until;
+	return alg == NEZHA_ALG_RING ? class->calls % RUN_EVERY : NEZHA_RUN_CALLS;
+}
+
+/* Whether a call that goes the best way is measured: always where that costs nothing, as a carried note does in a
+ * large vector. */
+static bool is_due(uint32_t k, enum nezha_algorithm alg, const struct nezha_model_cost *c)
+{
+	return (k >= NEZHA_PRICE_MIX_LEAST && alg != NEZHA_ALG_NATIVE) || c->tried < SAMPLES_FIRST ||
+	       c->tried % SAMPLES_EVERY == 0;
+}
+
+/* Whether this call's times will be pending by themselves. */
+static bool is_sample(const struct nezha_model *model, uint32_t k, const struct nezha_choice *choice)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+	const struct nezha_model_cost *c = &class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg];
+	bool trial = choice->alg == NEZHA_ALG_MIX && !choice->carrier && c->tried < NEZHA_MODEL_MIX_TRIES;
+
+	if (!nezha_model_is_settled(model, k) || nezha_model_is_retry(model, k) || trial)
+		return model->pending_count < NEZHA_MODEL_PENDING;
+	/* What goes as always must leave room for what is new. */
+	return choice->alg == class->best && is_due(k, choice->alg, c) && model->pending_count < NEZHA_MODEL_PENDING / 2;
+}
+
+static bool is_in_runs(const struct nezha_model *model, uint32_t k)
+{
+	return nezha_model_is_small(k) && nezha_model_is_settled(model, k);
+}
+
+bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice)
+{
+	uint32_t k = nezha_price_class(bytes);
+
+	return is_in_runs(model, k) ? run_place(&model->classes[k], choice->alg) < NEZHA_RUN_CALLS : is_sample(model, k, choice);
+}
+
+/* A call of a run; the last one leaves the median pending, if there is room. */
+static void count_in_run(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
+                         const struct nezha_model_times *times)
+{
+	uint32_t k = nezha_price_class(bytes);
+	struct nezha_model_run *run = &model->runs[k];
+	uint64_t ns = choice->alg == NEZHA_ALG_RING ? times->rails : times->native;
+
+	if (!nezha_run_add(run, run_place(&model->classes[k], choice->alg), ns, bytes) ||
+	    model->pending_count == NEZHA_MODEL_PENDING)
+		return;
+	ns = nezha_run_time(run, bytes);
+	model->pending[model->pending_count++] =
+		(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = { ns, ns, false }, .run = true };
+}
+
+void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
+                       const struct nezha_model_times *times)
+{
+	uint32_t k = nezha_price_class(bytes);
+	struct nezha_model_class *class = &model->classes[k];
+	bool full = model->pending_count == NEZHA_MODEL_PENDING, runs = is_in_runs(model, k);
+	/* That the rails are whole again may have been heard in this very call. */
+	bool samples = !runs && is_sample(model, k, choice), was_retry = nezha_model_is_retry(model, k) && choice->alg != class->best;
+
+	if (runs)
+		count_in_run(model, bytes, choice, times);
+	class->calls++;
+	if (nezha_model_is_settled(model, k) && was_retry && ++class->tries >= nezha_model_try_calls(k))
+		nezha_model_plan_next(model, class);
+	/* What should be measured, and finds no room, does not count as tried. */
+	if (samples || !full)
+		nezha_model_cost_of(class, choice)->tried++;
+	if (samples)
+		model->pending[model->pending_count++] =
+			(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = *times };
+}

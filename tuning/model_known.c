@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tuning/model_known.h"
+
+#include "tuning/model_price.h"
+
+#define COLD 4                  /* a first call of the library that is so many times slower is believed */
+
+bool nezha_model_is_apart(const struct nezha_model *model)
+{
+	for (uint32_t k = 0; k < NEZHA_MODEL_CLASSES; k++)
+		if (model->classes[k].apart)
+			return true;
+	return false;
+}
+
+bool nezha_model_is_shy(const struct nezha_model *model)
+{
+	return model->lost && !nezha_model_is_apart(model);
+}
+
+bool nezha_model_is_cold_library(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
+
+	return nezha_model_is_small(k) && !class->cost[NEZHA_ALG_NATIVE].runs && class->cost[NEZHA_ALG_NATIVE].count == 1 &&
+	       rails && native > rails && native < COLD * rails && nezha_price_far_slower(model, k) != NEZHA_ALG_NATIVE;
+}
+
+/* The rails' first call of a class may be cold, and is not held against them
+ * unless they were far slower. */
+bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
+
+	if (!class->cost[NEZHA_ALG_RING].tried && nezha_price_far_slower(model, k) == NEZHA_ALG_RING)
+		return native;
+	if (nezha_model_is_cold_library(model, k))
+		return false;
+	if (class->cost[NEZHA_ALG_NATIVE].runs || class->cost[NEZHA_ALG_RING].runs)     /* there was enough before them */
+		return true;
+	return native && rails && (class->cost[NEZHA_ALG_RING].count > 1 || rails > NEZHA_PRICE_FAR * native ||
+	                           nezha_price_is_cheaper(rails, native, NEZHA_MODEL_TIE_PERCENT));
+}
+
+enum nezha_algorithm nezha_model_alternative(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+
+	if (class->best == NEZHA_ALG_MIX)
+		return nezha_price_best_alone(class);
+	if (nezha_price_mix_pays(model, k))
+		return NEZHA_ALG_MIX;
+	return class->best == NEZHA_ALG_NATIVE ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE;
+}
+
+/* The counters may wrap. */
+bool nezha_model_is_retry(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+
+	/* Where the library is the chosen one, it is the rails that are tried, and only their calls tell that a lost one is back. */
+	return (int32_t)(class->calls - class->retry_at) >= 0 && (class->best == NEZHA_ALG_NATIVE || !nezha_model_is_shy(model));
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "tuning/model_known.h"
+#include "tuning/model_plan.h"
+#include "tuning/model_price.h"
+
+#define NOTE_WHOLE (NEZHA_NOTE_VALUES - 1)
+
+/* Of a small vector some ways let some ranks go long before others, which the least time would hold in their favour: what counts is
+ * half way between the first rank and the last.  (Where the program's ranks come at different times that adds to all ways alike.) */
+static bool is_uneven(const struct nezha_model_call *call)
+{
+	return nezha_price_class(call->bytes) < NEZHA_PRICE_FAR_LEAST;
+}
+
+/* Folding takes the least of either value. */
+static void tell_uneven(const struct nezha_model_call *call, uint64_t values[2])
+{
+	values[0] = call->choice.alg == NEZHA_ALG_RING ? call->times.rails : call->times.native;
+	values[1] = ~values[0];
+}
+
+/* Of a run's medians: what a program waits for is the last rank, and one call that was held up is not in them. */
+static uint64_t greatest(const uint64_t values[2])
+{
+	return ~values[1];
+}
+
+static uint64_t half_way(const uint64_t values[2])
+{
+	return values[0] + (~values[1] - values[0]) / 2;
+}
+
+bool nezha_model_has_note(const struct nezha_model *model)
+{
+	return model->pending_count > 0 || model->lost || !nezha_model_calls(model);
+}
+
+void nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note[NEZHA_NOTE_VALUES])
+{
+	memset(note, 0, NEZHA_NOTE_VALUES * sizeof *note);
+	note[NOTE_WHOLE] = whole;
+	for (uint32_t i = 0; i < model->pending_count; i++) {
+		const struct nezha_model_call *call = &model->pending[i];
+
+		if (is_uneven(call)) {
+			tell_uneven(call, &note[2 * i]);
+			continue;
+		}
+		note[2 * i] = call->times.native;
+		note[2 * i + 1] = call->choice.looks ? call->times.idle : call->times.rails;
+	}
+}
+
+static void forget_try(struct nezha_model_cost *c)
+{
+	c->tried -= c->tried > 0;
+}
+
+static void add_sample(struct nezha_model_cost *c, uint64_t ns, uint64_t bytes)
+{
+	double ps = (double)ns * 1000 / (double)bytes;
+
+	c->samples[c->count++ % NEZHA_MODEL_SAMPLES] = ps < 1 ? 1 : (uint64_t)ps;
+}
+
+/* A run tells more than the single calls before it, and one of a try more than that of the try before, long ago. */
+static void begin_run(struct nezha_model_cost *c, bool is_try)
+{
+	if (!c->runs || is_try)
+		c->count = 0;
+	c->runs = true;
+}
+
+static void add_call(struct nezha_model_class *class, const struct nezha_model_call *call, uint64_t native,
+                     uint64_t rails)
+{
+	const struct nezha_choice *choice = &call->choice;
+
+	if (call->run)
+		begin_run(nezha_model_cost_of(class, choice), choice->alg != class->best);
+	if (choice->alg == NEZHA_ALG_RING) {
+		add_sample(&class->cost[NEZHA_ALG_RING], rails, call->bytes);
+		return;
+	}
+	if (choice->alg == NEZHA_ALG_NATIVE || choice->carrier) {
+		add_sample(&class->cost[NEZHA_ALG_NATIVE], native, choice->native);
+		return;
+	}
+	add_sample(&class->part[NEZHA_ALG_NATIVE], native, choice->native);
+	add_sample(&class->part[NEZHA_ALG_RING], rails, call->bytes - choice->native);
+	class->cost[NEZHA_ALG_MIX].count++;
+}
+
+void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES])
+{
+	uint32_t count = model->pending_count;
+	bool lost = model->lost || !note[NOTE_WHOLE];
+
+	model->pending_count = 0;
+	model->lost = !note[NOTE_WHOLE];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct nezha_model_call *call = &model->pending[i];
+		uint32_t k = nezha_price_class(call->bytes);
+		uint64_t native = call->run ? greatest(&note[2 * i]) : is_uneven(call) ? half_way(&note[2 * i]) : note[2 * i];
+		bool settled = nezha_model_is_settled(model, k);
+
+		if (call->choice.looks && note[2 * i + 1])      /* once is enough: others use the interfaces, too */
+			model->classes[k].apart = true;
+		if (lost && !nezha_model_is_apart(model)) {
+			forget_try(nezha_model_cost_of(&model->classes[k], &call->choice));
+			continue;
+		}
+		add_call(&model->classes[k], call, native, is_uneven(call) ? native : note[2 * i + 1]);
+		if (nezha_model_is_settled(model, k))
+			nezha_model_decide(model, &model->classes[k], !settled);
+		/* The price of the next try was planned by what was known before this one. */
+		if (call->run && call->choice.alg != model->classes[k].best)
+			nezha_model_plan_again(model, &model->classes[k]);
+	}
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tuning/model_plan.h"
+
+#include "tuning/model_known.h"
+#include "tuning/model_price.h"
+#include "tuning/pause.h"
+
+#define SWITCH_PERCENT 5        /* a difference that changes a decision */
+#define PAUSE_FIRST 16          /* calls after which a new decision is looked at again, below 1 MiB or where it rests on one
+                                 * call of the library, if the other way is not ... */
+#define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
+                                 * a shaper's burst, and only calls of the rails bring news; */
+#define NEAR_SMALL 3            /* ... so many times in a small class, where a run of the chosen way comes first */
+#define PAUSE_LEAST 64          /* calls between two tries of the other way, */
+#define PAUSE_MOST 8192         /* doubled each time up to this */
+#define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
+
+/* The rails were chosen, and the library is known by its first call, which the host may have held up. */
+static bool is_one_call(const struct nezha_model_class *class)
+{
+	return class->best == NEZHA_ALG_RING && class->cost[NEZHA_ALG_NATIVE].count == 1;
+}
+
+/* After how many calls a new decision is looked at again whatever that costs; 0: it rests on enough. */
+static uint32_t soon(const struct nezha_model_class *class, uint32_t k, uint64_t least, uint64_t most)
+{
+	if (nezha_model_is_small(k))
+		return most < NEAR_SMALL * least ? nezha_model_try_calls(k) : 0;
+	return most < NEAR * least && (k < NEZHA_PRICE_MIX_LEAST || is_one_call(class)) ? PAUSE_FIRST : 0;
+}
+
+/* What the chosen way costs, and what is tried next in its place, as far as is known. */
+struct rivals {
+	uint64_t least, most;
+};
+
+static struct rivals rivals_of(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+	enum nezha_algorithm other = nezha_model_alternative(model, k);
+	uint64_t least = nezha_price_of(class, class->best);
+
+	return (struct rivals){ least, other == NEZHA_ALG_MIX ? least : nezha_price_part(model, k, other) };
+}
+
+/* After class->pause calls, and as many more as pay for the try. */
+void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_class *class)
+{
+	uint32_t k = (uint32_t)(class - model->classes);
+	struct rivals costs = rivals_of(model, k);
+	uint64_t dear = costs.least && costs.most > costs.least
+	                ? PAUSE_FACTOR * nezha_model_try_calls(k) * (costs.most - costs.least) / costs.least : 0;
+
+	class->retry_at = class->calls + class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4);
+}
+
+/* There is a new decision. */
+static void plan_first(const struct nezha_model *model, struct nezha_model_class *class)
+{
+	uint32_t k = (uint32_t)(class - model->classes);
+	struct rivals costs = rivals_of(model, k);
+	uint32_t calls = soon(class, k, costs.least, costs.most);
+
+	class->tries = 0;
+	class->pause = calls ? calls : PAUSE_LEAST;
+	if (calls)
+		class->retry_at = class->calls + calls;
+	else
+		nezha_model_plan_again(model, class);
+}
+
+void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class)
+{
+	class->tries = 0;
+	class->pause = (uint32_t)nezha_pause_longer(class->pause, PAUSE_LEAST, PAUSE_MOST);
+	nezha_model_plan_again(model, class);
+}
+
+/* What the calls without it have cost is what a later try would. */
+bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *below = nezha_price_known_below(model, k);
+	uint64_t rails = nezha_price_of(below, NEZHA_ALG_RING), native = nezha_price_of(below, NEZHA_ALG_NATIVE);
+
+	return model->classes[k].calls >= PAUSE_LEAST + PAUSE_FACTOR * (native - rails) / rails;
+}
+
+/* What is known may be long ago. */
+static void look_again(struct nezha_model_cost *c)
+{
+	c->samples[0] = nezha_price_value(c);
+	c->count = c->count > 0;
+	c->tried = 0;
+}
+
+/* What was chosen newly is looked at closely. */
+void nezha_model_decide(const struct nezha_model *model, struct nezha_model_class *class, bool first)
+{
+	enum nezha_algorithm before = class->best;
+
+	for (enum nezha_algorithm alg = 0; alg < NEZHA_ALG_COUNT; alg++) {
+		uint64_t now = nezha_price_of(class, class->best), other = nezha_price_of(class, alg);
+
+		if (other && class->cost[alg].count >= (alg == NEZHA_ALG_MIX ? 2 : 1) &&
+		    (!now || nezha_price_is_cheaper(other, now, first ? NEZHA_MODEL_TIE_PERCENT : SWITCH_PERCENT)))
+			class->best = alg;
+	}
+	if (class->best != before && !first)
+		look_again(&class->cost[class->best]);
+	if (class->best != before || first)
+		plan_first(model, class);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The decision of a class, and when another way is tried again.  For the model's own files; `class` is one of the model's.  Pure. */
+#ifndef NEZHA_TUNING_MODEL_PLAN_H
+#define NEZHA_TUNING_MODEL_PLAN_H
+
+#include "tuning/model.h"
+
+/* Chooses the cheapest way that is known; `first`: there was no decision yet. */
+void nezha_model_decide(const struct nezha_model *model, struct nezha_model_class *class, bool first);
+
+/* Whether the library, far slower in a class below, is tried in class k after all. */
+bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k);
+
+/* A try is over: plans the next one. */
+void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class);
+
+/* Plans that one anew, by what has been learnt since. */
+void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_class *class);
+
+#endif

@@ -41,7 +41,7 @@ static void put_cost(crypto_generichash_state *hash, const struct nezha_model_co
 		put(hash, cost->samples[i]);
 	put(hash, cost->count);
 	put(hash, cost->tried);
-	put(hash, cost->runs);
+	put(hash, cost->by_run);
 }
 
 static void put_class(crypto_generichash_state *hash, const struct nezha_model_class *class)
@@ -67,6 +67,8 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 	begin(&hash);
 	for (int k = 0; k < NEZHA_MODEL_CLASSES; k++)
 		put_class(&hash, &model->classes[k]);
+	for (int k = 0; k < NEZHA_MODEL_SMALL; k++)
+		put(&hash, model->under_way[k].count);
 	put(&hash, model->lost);
 	for (uint32_t i = 0; i < model->pending_count; i++) {
 		put(&hash, model->pending[i].bytes);
@@ -74,6 +76,8 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 		put(&hash, model->pending[i].choice.native);
 		put(&hash, model->pending[i].choice.carrier);
 		put(&hash, model->pending[i].choice.looks);
+		put(&hash, model->pending[i].run);
+		put(&hash, model->pending[i].trial);
 	}
 	return end(&hash);
 }

@@ -33,13 +33,14 @@
 #define NEZHA_MODEL_PENDING 8     /* calls that one note tells of */
 #define NEZHA_NOTE_VALUES (2 * NEZHA_MODEL_PENDING + 1) /* two of each, and whether any rank lacks a rail that it has had */
 #define NEZHA_MODEL_CLASSES 48    /* class k: vectors of [2^k, 2^(k+1)) bytes; the last one: all above, too */
+#define NEZHA_MODEL_SMALL 17      /* classes below this (less than 128 KiB): opening a connection weighs, and only runs tell */
 #define NEZHA_MODEL_SAMPLES 3     /* the median of so many counts */
 
 struct nezha_model_cost {
 	uint64_t samples[NEZHA_MODEL_SAMPLES]; /* the latest, picoseconds per byte */
 	uint32_t count;                        /* learnt so far */
 	uint32_t tried;                        /* calls made, learnt of or not */
-	bool runs;                             /* the samples are whole runs of calls */
+	bool by_run;                           /* the only sample is the latest run of calls */
 };
 
 struct nezha_model_class {
@@ -72,10 +73,10 @@ struct nezha_model {
 		uint64_t bytes;
 		struct nezha_choice choice;
 		struct nezha_model_times times;
-		bool run;                          /* by the median of a run */
+		bool run, trial;                   /* by the median of a run; of a try of another way than the chosen one */
 	} pending[NEZHA_MODEL_PENDING];
 	uint32_t pending_count;
-	struct nezha_model_run runs[NEZHA_MODEL_CLASSES]; /* under way; measured here */
+	struct nezha_model_run under_way[NEZHA_MODEL_SMALL]; /* measured here */
 	bool lost;                             /* at the latest note some rank lacked a rail that it has had */
 };
 
@@ -91,7 +92,7 @@ void nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note
 /* Learns from the folded note; before nezha_model_count of the call that carried it. */
 void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES]);
 
-/* Whether this call's times will be pending: else they need not be taken. */
+/* Whether this call's times will be pending, or part of a run: else they need not be taken. */
 bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice);
 
 /* Whether there is a decision for vectors of `bytes`, and which: of a mix, the cheaper of the two alone, since a table knows

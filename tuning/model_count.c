@@ -58,15 +58,20 @@ static void count_in_run(struct nezha_model *model, uint64_t bytes, const struct
                          const struct nezha_model_times *times)
 {
 	uint32_t k = nezha_price_class(bytes);
-	struct nezha_model_run *run = &model->runs[k];
+	struct nezha_model_run *run = &model->under_way[k];
 	uint64_t ns = choice->alg == NEZHA_ALG_RING ? times->rails : times->native;
 
 	if (!nezha_run_add(run, run_place(&model->classes[k], choice->alg), ns, bytes) ||
 	    model->pending_count == NEZHA_MODEL_PENDING)
 		return;
 	ns = nezha_run_time(run, bytes);
-	model->pending[model->pending_count++] =
-		(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = { ns, ns, false }, .run = true };
+	model->pending[model->pending_count++] = (struct nezha_model_call){
+		.bytes = bytes,
+		.choice = *choice,
+		.times = { ns, ns, false },
+		.run = true,
+		.trial = choice->alg != model->classes[k].best,
+	};
 }
 
 void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
@@ -81,7 +86,9 @@ void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct n
 	if (runs)
 		count_in_run(model, bytes, choice, times);
 	class->calls++;
-	if (nezha_model_is_settled(model, k) && was_retry && ++class->tries >= nezha_model_try_calls(k))
+	if (!was_retry)
+		class->tries = 0;       /* a rail that was lost in a try ends it */
+	else if (nezha_model_is_settled(model, k) && ++class->tries >= nezha_model_try_calls(k))
 		nezha_model_plan_next(model, class);
 	/* What should be measured, and finds no room, does not count as tried. */
 	if (samples || !full)

@@ -23,8 +23,7 @@ bool nezha_model_is_cold_library(const struct nezha_model *model, uint32_t k)
 	const struct nezha_model_class *class = &model->classes[k];
 	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
 
-	return nezha_model_is_small(k) && !class->cost[NEZHA_ALG_NATIVE].runs && class->cost[NEZHA_ALG_NATIVE].count == 1 &&
-	       rails && native > rails && native < COLD * rails && nezha_price_far_slower(model, k) != NEZHA_ALG_NATIVE;
+	return nezha_model_is_small(k) && class->cost[NEZHA_ALG_NATIVE].count == 1 && rails && native > rails && native < COLD * rails;
 }
 
 /* The rails' first call of a class may be cold, and is not held against them
@@ -36,10 +35,10 @@ bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k)
 
 	if (!class->cost[NEZHA_ALG_RING].tried && nezha_price_far_slower(model, k) == NEZHA_ALG_RING)
 		return native;
+	if (class->cost[NEZHA_ALG_NATIVE].by_run || class->cost[NEZHA_ALG_RING].by_run)     /* there was enough before them */
+		return true;
 	if (nezha_model_is_cold_library(model, k))
 		return false;
-	if (class->cost[NEZHA_ALG_NATIVE].runs || class->cost[NEZHA_ALG_RING].runs)     /* there was enough before them */
-		return true;
 	return native && rails && (class->cost[NEZHA_ALG_RING].count > 1 || rails > NEZHA_PRICE_FAR * native ||
 	                           nezha_price_is_cheaper(rails, native, NEZHA_MODEL_TIE_PERCENT));
 }

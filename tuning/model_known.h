@@ -5,7 +5,6 @@
 
 #include "tuning/model.h"
 
-#define NEZHA_MODEL_SMALL 17       /* classes below this (less than 128 KiB): opening a connection weighs, and only runs tell */
 #define NEZHA_MODEL_TIE_PERCENT 2  /* a difference that is none, when there is no decision yet */
 #define NEZHA_MODEL_MIX_TRIES 4    /* calls that a mix gets to keep what it promises */
 #define NEZHA_MODEL_SETTLE 2       /* calls of a try in a small class before those that are measured */
@@ -33,8 +32,8 @@ bool nezha_model_is_apart(const struct nezha_model *model);
 /* Whether the library may be waiting for a rail that is lost. */
 bool nezha_model_is_shy(const struct nezha_model *model);
 
-/* Whether the library's only call so far of a small class may have opened its connections: slower than the rails, but not far, it
- * gets a second one. */
+/* Whether the library's only sample of a small class may be a call that opened its connections: slower than the rails, but not far,
+ * it gets a second one. */
 bool nezha_model_is_cold_library(const struct nezha_model *model, uint32_t k);
 
 /* Whether there is enough for a decision. */

@@ -65,12 +65,11 @@ static void add_sample(struct nezha_model_cost *c, uint64_t ns, uint64_t bytes)
 	c->samples[c->count++ % NEZHA_MODEL_SAMPLES] = ps < 1 ? 1 : (uint64_t)ps;
 }
 
-/* A run tells more than the single calls before it, and one of a try more than that of the try before, long ago. */
-static void begin_run(struct nezha_model_cost *c, bool is_try)
+/* A run stands alone: single calls tell less, and the run before may be long ago. */
+static void begin_run(struct nezha_model_cost *c)
 {
-	if (!c->runs || is_try)
-		c->count = 0;
-	c->runs = true;
+	c->count = 0;
+	c->by_run = true;
 }
 
 static void add_call(struct nezha_model_class *class, const struct nezha_model_call *call, uint64_t native,
@@ -79,7 +78,7 @@ static void add_call(struct nezha_model_class *class, const struct nezha_model_c
 	const struct nezha_choice *choice = &call->choice;
 
 	if (call->run)
-		begin_run(nezha_model_cost_of(class, choice), choice->alg != class->best);
+		begin_run(nezha_model_cost_of(class, choice));
 	if (choice->alg == NEZHA_ALG_RING) {
 		add_sample(&class->cost[NEZHA_ALG_RING], rails, call->bytes);
 		return;
@@ -91,6 +90,22 @@ static void add_call(struct nezha_model_class *class, const struct nezha_model_c
 	add_sample(&class->part[NEZHA_ALG_NATIVE], native, choice->native);
 	add_sample(&class->part[NEZHA_ALG_RING], rails, call->bytes - choice->native);
 	class->cost[NEZHA_ALG_MIX].count++;
+}
+
+/* What follows from a run.  The chosen way's changes nothing by itself, since what is known of the others may be long ago: if it is
+ * not the cheapest any more, they are tried soon.  That of a try is compared with the one just before it. */
+static void take_run(struct nezha_model *model, const struct nezha_model_call *call)
+{
+	struct nezha_model_class *class = &model->classes[nezha_price_class(call->bytes)];
+
+	if (!call->trial) {
+		nezha_model_plan_if_doubtful(model, class);
+		return;
+	}
+	nezha_model_decide(model, class, false);
+	/* The price of the next try was planned by what was known before this one. */
+	if (call->choice.alg != class->best)
+		nezha_model_plan_again(model, class);
 }
 
 void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE_VALUES])
@@ -113,10 +128,9 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 			continue;
 		}
 		add_call(&model->classes[k], call, native, is_uneven(call) ? native : note[2 * i + 1]);
-		if (nezha_model_is_settled(model, k))
+		if (call->run)
+			take_run(model, call);
+		else if (nezha_model_is_settled(model, k))
 			nezha_model_decide(model, &model->classes[k], !settled);
-		/* The price of the next try was planned by what was known before this one. */
-		if (call->run && call->choice.alg != model->classes[k].best)
-			nezha_model_plan_again(model, &model->classes[k]);
 	}
 }

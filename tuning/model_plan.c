@@ -10,8 +10,11 @@
                                  * call of the library, if the other way is not ... */
 #define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
                                  * a shaper's burst, and only calls of the rails bring news; */
-#define NEAR_SMALL 3            /* ... so many times in a small class, where a run of the chosen way comes first */
-#define PAUSE_LEAST 64          /* calls between two tries of the other way, */
+#define NEAR_SMALL_PERCENT 275  /* ... so slow in a small class, */
+#define SOON (NEZHA_MODEL_SETTLE + NEZHA_RUN_CALLS) /* where that is when a run of the chosen way is over, like that of the try */
+#define YOUNG 96                /* calls of a small class ... */
+#define NEAR_YOUNG_PERCENT 130  /* ... in which a way that is not slower than this is tried again without regard to the cost */
+#define PAUSE_LEAST 64          /* calls between two tries of the other way, but for such early ones, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
 
@@ -25,7 +28,7 @@ static bool is_one_call(const struct nezha_model_class *class)
 static uint32_t soon(const struct nezha_model_class *class, uint32_t k, uint64_t least, uint64_t most)
 {
 	if (nezha_model_is_small(k))
-		return most < NEAR_SMALL * least ? nezha_model_try_calls(k) : 0;
+		return 100 * most < NEAR_SMALL_PERCENT * least ? SOON : 0;
 	return most < NEAR * least && (k < NEZHA_PRICE_MIX_LEAST || is_one_call(class)) ? PAUSE_FIRST : 0;
 }
 
@@ -43,12 +46,18 @@ static struct rivals rivals_of(const struct nezha_model *model, uint32_t k)
 	return (struct rivals){ least, other == NEZHA_ALG_MIX ? least : nezha_price_part(model, k, other) };
 }
 
+/* In a class's first calls the library's become slower and the rails' faster for a while. */
+static bool is_young(const struct nezha_model_class *class, uint32_t k, struct rivals costs)
+{
+	return nezha_model_is_small(k) && class->calls < YOUNG && 100 * costs.most < NEAR_YOUNG_PERCENT * costs.least;
+}
+
 /* After class->pause calls, and as many more as pay for the try. */
 void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_class *class)
 {
 	uint32_t k = (uint32_t)(class - model->classes);
 	struct rivals costs = rivals_of(model, k);
-	uint64_t dear = costs.least && costs.most > costs.least
+	uint64_t dear = costs.least && costs.most > costs.least && !is_young(class, k, costs)
 	                ? PAUSE_FACTOR * nezha_model_try_calls(k) * (costs.most - costs.least) / costs.least : 0;
 
 	class->retry_at = class->calls + class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4);
@@ -83,6 +92,18 @@ bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k)
 	uint64_t rails = nezha_price_of(below, NEZHA_ALG_RING), native = nezha_price_of(below, NEZHA_ALG_NATIVE);
 
 	return model->classes[k].calls >= PAUSE_LEAST + PAUSE_FACTOR * (native - rails) / rails;
+}
+
+void nezha_model_plan_if_doubtful(const struct nezha_model *model, struct nezha_model_class *class)
+{
+	uint32_t k = (uint32_t)(class - model->classes);
+	struct rivals costs = rivals_of(model, k);
+
+	if (class->tries || class->retry_at - class->calls <= SOON || nezha_model_is_retry(model, k) ||
+	    !nezha_price_is_cheaper(costs.most, costs.least, SWITCH_PERCENT))
+		return;
+	class->pause = SOON;
+	class->retry_at = class->calls + SOON;
 }
 
 /* What is known may be long ago. */

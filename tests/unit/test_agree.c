@@ -42,6 +42,7 @@ static void every_deciding_field_counts(void **state)
 				ASSERT_COUNTS(classes[k].cost[alg].samples[i], UINT64_C(1) << 40);
 			ASSERT_COUNTS(classes[k].cost[alg].count, 3);
 			ASSERT_COUNTS(classes[k].cost[alg].tried, 3);
+			ASSERT_COUNTS(classes[k].cost[alg].by_run, true);
 		}
 		for (int alg = 0; alg < NEZHA_ALG_MIX; alg++) {
 			ASSERT_COUNTS(classes[k].part[alg].samples[1], 5);
@@ -51,13 +52,19 @@ static void every_deciding_field_counts(void **state)
 		ASSERT_COUNTS(classes[k].calls, 8);
 		ASSERT_COUNTS(classes[k].retry_at, 72);
 		ASSERT_COUNTS(classes[k].pause, 128);
+		ASSERT_COUNTS(classes[k].tries, 1);
 	}
+	for (int k = 0; k < NEZHA_MODEL_SMALL; k++)
+		ASSERT_COUNTS(under_way[k].count, 2);
 	ASSERT_COUNTS(classes[20].best, NEZHA_ALG_NATIVE);
 	ASSERT_COUNTS(pending[0].bytes, M - 4);
 	ASSERT_COUNTS(pending[1].choice.alg, NEZHA_ALG_MIX);
 	ASSERT_COUNTS(pending[1].choice.native, M);
 	ASSERT_COUNTS(pending[1].choice.carrier, true);
 	ASSERT_COUNTS(pending[1].choice.looks, true);
+	ASSERT_COUNTS(pending[0].run, true);
+	ASSERT_COUNTS(pending[1].trial, true);
+	ASSERT_COUNTS(lost, true);
 	ASSERT_COUNTS(pending_count, 1);
 }
 

@@ -56,6 +56,9 @@ static void put_class(crypto_generichash_state *hash, const struct nezha_model_c
 	put(hash, class->retry_at);
 	put(hash, class->pause);
 	put(hash, class->tries);
+	put(hash, class->promise);
+	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)
+		put(hash, class->shunned[alg]);
 }
 
 uint64_t nezha_model_digest(const struct nezha_model *model)

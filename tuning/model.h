@@ -13,7 +13,7 @@
  * 128 KiB) runs of calls count from then on, each by its median, and the other way gets one soon.  Where both at
  * once would be faster yet (they share by water-filling, so that both end together), that is tried.  What is not the
  * fastest is tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the
- * time but for a first try soon after the decision.  Above a class in which one of the two was found far slower it is
+ * time where the times do not change.  Above a class in which one of the two was found far slower it is
  * not tried alone.
  *
  * While a rail is lost, the library is not tried, nor what the rails took held against them: it may hang over that very network until the
@@ -50,6 +50,8 @@ struct nezha_model_class {
 	bool apart;                            /* the rails were idle while the library was at work */
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
 	uint32_t tries;                        /* calls of the try that is under way */
+	uint64_t promise;                      /* what the best one cost when it was chosen */
+	uint32_t shunned[NEZHA_ALG_MIX];       /* of a small class: at least so many calls between tries of what has not kept that */
 };
 
 /* What a call does. */

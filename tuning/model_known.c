@@ -3,7 +3,7 @@
 
 #include "tuning/model_price.h"
 
-#define COLD 4                  /* a first call of the library that is so many times slower is believed */
+#define FAR_SMALL 8             /* times as slow: in a small class one call is no doubt only then */
 
 bool nezha_model_is_apart(const struct nezha_model *model)
 {
@@ -23,7 +23,7 @@ bool nezha_model_is_cold_library(const struct nezha_model *model, uint32_t k)
 	const struct nezha_model_class *class = &model->classes[k];
 	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
 
-	return nezha_model_is_small(k) && class->cost[NEZHA_ALG_NATIVE].count == 1 && rails && native > rails && native < COLD * rails;
+	return nezha_model_is_small(k) && class->cost[NEZHA_ALG_NATIVE].count == 1 && rails && native > rails && native < FAR_SMALL * rails;
 }
 
 /* The rails' first call of a class may be cold, and is not held against them
@@ -32,6 +32,7 @@ bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k)
 {
 	const struct nezha_model_class *class = &model->classes[k];
 	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
+	uint64_t far = nezha_model_is_small(k) ? FAR_SMALL : NEZHA_PRICE_FAR;
 
 	if (!class->cost[NEZHA_ALG_RING].tried && nezha_price_far_slower(model, k) == NEZHA_ALG_RING)
 		return native;
@@ -39,7 +40,7 @@ bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k)
 		return true;
 	if (nezha_model_is_cold_library(model, k))
 		return false;
-	return native && rails && (class->cost[NEZHA_ALG_RING].count > 1 || rails > NEZHA_PRICE_FAR * native ||
+	return native && rails && (class->cost[NEZHA_ALG_RING].count > 1 || rails > far * native ||
 	                           nezha_price_is_cheaper(rails, native, NEZHA_MODEL_TIE_PERCENT));
 }
 

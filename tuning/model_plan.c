@@ -11,7 +11,10 @@
 #define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
                                  * a shaper's burst, and only calls of the rails bring news; */
 #define NEAR_SMALL_PERCENT 275  /* ... so slow in a small class, */
-#define SOON (NEZHA_MODEL_SETTLE + NEZHA_RUN_CALLS) /* where that is when a run of the chosen way is over, like that of the try */
+#define SOON (NEZHA_MODEL_SETTLE + NEZHA_RUN_CALLS) /* where that is when a run of the chosen way is over, like that of the try; */
+#define SOON_AFTER_SWITCH 32    /* when a try has changed the decision, in calls that do not live on the other way's any more */
+#define SHUNNED_MOST 512        /* calls for which a way is shunned that was chosen in vain */
+#define DOUBT_MOST 512          /* calls that a slow run of the chosen way waits for a try of the other, at most */
 #define YOUNG 96                /* calls of a small class ... */
 #define NEAR_YOUNG_PERCENT 130  /* ... in which a way that is not slower than this is tried again without regard to the cost */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, but for such early ones, */
@@ -25,10 +28,10 @@ static bool is_one_call(const struct nezha_model_class *class)
 }
 
 /* After how many calls a new decision is looked at again whatever that costs; 0: it rests on enough. */
-static uint32_t soon(const struct nezha_model_class *class, uint32_t k, uint64_t least, uint64_t most)
+static uint32_t soon(const struct nezha_model_class *class, uint32_t k, bool first, uint64_t least, uint64_t most)
 {
 	if (nezha_model_is_small(k))
-		return 100 * most < NEAR_SMALL_PERCENT * least ? SOON : 0;
+		return 100 * most >= NEAR_SMALL_PERCENT * least ? 0 : first ? SOON : SOON_AFTER_SWITCH;
 	return most < NEAR * least && (k < NEZHA_PRICE_MIX_LEAST || is_one_call(class)) ? PAUSE_FIRST : 0;
 }
 
@@ -52,6 +55,16 @@ static bool is_young(const struct nezha_model_class *class, uint32_t k, struct r
 	return nezha_model_is_small(k) && class->calls < YOUNG && 100 * costs.most < NEAR_YOUNG_PERCENT * costs.least;
 }
 
+/* The next try is after so many calls, or later if the other way is shunned. */
+static void wait_for(const struct nezha_model *model, struct nezha_model_class *class, uint32_t calls)
+{
+	uint32_t k = (uint32_t)(class - model->classes);
+	enum nezha_algorithm other = nezha_model_alternative(model, k);
+	uint32_t least = nezha_model_is_small(k) ? class->shunned[other] : 0;
+
+	class->retry_at = class->calls + (calls > least ? calls : least);
+}
+
 /* After class->pause calls, and as many more as pay for the try. */
 void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_class *class)
 {
@@ -60,20 +73,20 @@ void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_
 	uint64_t dear = costs.least && costs.most > costs.least && !is_young(class, k, costs)
 	                ? PAUSE_FACTOR * nezha_model_try_calls(k) * (costs.most - costs.least) / costs.least : 0;
 
-	class->retry_at = class->calls + class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4);
+	wait_for(model, class, class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4));
 }
 
 /* There is a new decision. */
-static void plan_first(const struct nezha_model *model, struct nezha_model_class *class)
+static void plan_first(const struct nezha_model *model, struct nezha_model_class *class, bool first)
 {
 	uint32_t k = (uint32_t)(class - model->classes);
 	struct rivals costs = rivals_of(model, k);
-	uint32_t calls = soon(class, k, costs.least, costs.most);
+	uint32_t calls = soon(class, k, first, costs.least, costs.most);
 
 	class->tries = 0;
 	class->pause = calls ? calls : PAUSE_LEAST;
 	if (calls)
-		class->retry_at = class->calls + calls;
+		wait_for(model, class, calls);
 	else
 		nezha_model_plan_again(model, class);
 }
@@ -94,16 +107,19 @@ bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k)
 	return model->classes[k].calls >= PAUSE_LEAST + PAUSE_FACTOR * (native - rails) / rails;
 }
 
-void nezha_model_plan_if_doubtful(const struct nezha_model *model, struct nezha_model_class *class)
+void nezha_model_plan_earlier(const struct nezha_model *model, struct nezha_model_class *class)
 {
-	uint32_t k = (uint32_t)(class - model->classes);
+	uint32_t k = (uint32_t)(class - model->classes), planned = class->retry_at;
 	struct rivals costs = rivals_of(model, k);
 
-	if (class->tries || class->retry_at - class->calls <= SOON || nezha_model_is_retry(model, k) ||
-	    !nezha_price_is_cheaper(costs.most, costs.least, SWITCH_PERCENT))
+	if (class->tries || nezha_model_is_retry(model, k))
 		return;
-	class->pause = SOON;
-	class->retry_at = class->calls + SOON;
+	if (nezha_price_is_cheaper(costs.most, costs.least, SWITCH_PERCENT))
+		wait_for(model, class, class->pause < DOUBT_MOST ? class->pause : DOUBT_MOST);
+	else
+		nezha_model_plan_again(model, class);
+	if ((int32_t)(planned - class->retry_at) < 0)
+		class->retry_at = planned;
 }
 
 /* What is known may be long ago. */
@@ -112,6 +128,14 @@ static void look_again(struct nezha_model_cost *c)
 	c->samples[0] = nezha_price_value(c);
 	c->count = c->count > 0;
 	c->tried = 0;
+}
+
+/* What costs more than when it was chosen may have lived on what the other way's calls had left: it is not tried again at once. */
+static void give_up(struct nezha_model_class *class, enum nezha_algorithm way)
+{
+	bool kept = !nezha_price_is_cheaper(class->promise, nezha_price_of(class, way), SWITCH_PERCENT);
+
+	class->shunned[way] = kept ? 0 : (uint32_t)nezha_pause_longer(class->shunned[way], PAUSE_LEAST, SHUNNED_MOST);
 }
 
 /* What was chosen newly is looked at closely. */
@@ -126,8 +150,12 @@ void nezha_model_decide(const struct nezha_model *model, struct nezha_model_clas
 		    (!now || nezha_price_is_cheaper(other, now, first ? NEZHA_MODEL_TIE_PERCENT : SWITCH_PERCENT)))
 			class->best = alg;
 	}
-	if (class->best != before && !first)
+	if (class->best == before && !first)
+		return;
+	if (!first)
 		look_again(&class->cost[class->best]);
-	if (class->best != before || first)
-		plan_first(model, class);
+	if (!first && before != NEZHA_ALG_MIX)
+		give_up(class, before);
+	class->promise = nezha_price_of(class, class->best);
+	plan_first(model, class, first);
 }

@@ -53,6 +53,9 @@ static void every_deciding_field_counts(void **state)
 		ASSERT_COUNTS(classes[k].retry_at, 72);
 		ASSERT_COUNTS(classes[k].pause, 128);
 		ASSERT_COUNTS(classes[k].tries, 1);
+		ASSERT_COUNTS(classes[k].promise, 3);
+		ASSERT_COUNTS(classes[k].shunned[NEZHA_ALG_NATIVE], 64);
+		ASSERT_COUNTS(classes[k].shunned[NEZHA_ALG_RING], 64);
 	}
 	for (int k = 0; k < NEZHA_MODEL_SMALL; k++)
 		ASSERT_COUNTS(under_way[k].count, 2);

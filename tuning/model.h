@@ -5,8 +5,8 @@
  *
  * All ranks hold the same model after the same call, without any message of its own.  What a rank measures is at first
  * only pending; a call over the rails carries the pending times as a note that is folded on its way (the least of all
- * ranks: the time of the rank that came last, which waited for nobody; below 256 KiB half way between the least and the most, of a run the most),
- * and every rank learns from the folded note.
+ * ranks: the time of the rank that came last, which waited for nobody; below 256 KiB half way between the least and
+ * the most, of a run the most), and every rank learns from the folded note.
  * Which times are pending, and when a note is sent, follows from the sequence of calls, which is the same on all ranks.
  *
  * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  In a small class (less than

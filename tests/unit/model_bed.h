@@ -52,4 +52,27 @@ static inline enum nezha_algorithm call(struct bed *bed, uint64_t bytes, uint64_
 	return choice.alg;
 }
 
+/* A call of a communicator of two ranks, of which each has its own times; both hold the same model after it. */
+static inline struct nezha_choice call_of_two(struct nezha_model models[2], uint64_t bytes, const uint64_t native[2],
+                                              const uint64_t rails[2])
+{
+	struct nezha_choice choice = nezha_model_choose(&models[0], bytes, BLOCK);
+	uint64_t notes[2][NEZHA_NOTE_VALUES];
+	bool noted = choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(&models[0]);
+
+	for (int r = 0; r < 2 && noted; r++)
+		nezha_model_note(&models[r], true, notes[r]);
+	for (int v = 0; noted && v < NEZHA_NOTE_VALUES; v++)
+		notes[0][v] = notes[1][v] < notes[0][v] ? notes[1][v] : notes[0][v];
+	for (int r = 0; r < 2; r++) {
+		struct nezha_model_times times = { .native = choice.native ? native[r] : 0,
+		                                   .rails = choice.native < bytes ? rails[r] : 0 };
+
+		if (noted)
+			nezha_model_learn(&models[r], notes[0]);
+		nezha_model_count(&models[r], bytes, &choice, &times);
+	}
+	return choice;
+}
+
 #endif

@@ -111,22 +111,8 @@ static void test_uneven(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++) {
-		struct nezha_choice choice = nezha_model_choose(&models[0], 16 * K, BLOCK);
-		uint64_t notes[2][NEZHA_NOTE_VALUES];
-		bool noted = choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(&models[0]);
+		struct nezha_choice choice = call_of_two(models, 16 * K, native, rails);
 
-		for (int r = 0; r < 2 && noted; r++)
-			nezha_model_note(&models[r], true, notes[r]);
-		for (int v = 0; noted && v < NEZHA_NOTE_VALUES; v++)
-			notes[0][v] = notes[1][v] < notes[0][v] ? notes[1][v] : notes[0][v];
-		for (int r = 0; r < 2; r++) {
-			struct nezha_model_times times = { .native = choice.native ? native[r] : 0,
-			                                   .rails = choice.native < 16 * K ? rails[r] : 0 };
-
-			if (noted)
-				nezha_model_learn(&models[r], notes[0]);
-			nezha_model_count(&models[r], 16 * K, &choice, &times);
-		}
 		by_rails += i >= 50 && choice.alg == NEZHA_ALG_RING;
 	}
 	assert_true(by_rails >= 40);

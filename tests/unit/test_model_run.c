@@ -110,24 +110,8 @@ static void test_the_last_rank_counts(void **state)
 	struct nezha_model models[2] = { 0 };
 
 	(void)state;
-	for (int i = 0; i < 60; i++) {
-		struct nezha_choice choice = nezha_model_choose(&models[0], SMALL, BLOCK);
-		uint64_t notes[2][NEZHA_NOTE_VALUES];
-		bool noted = choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(&models[0]);
-
-		for (int r = 0; r < 2 && noted; r++)
-			nezha_model_note(&models[r], true, notes[r]);
-		for (int v = 0; noted && v < NEZHA_NOTE_VALUES; v++)
-			notes[0][v] = notes[1][v] < notes[0][v] ? notes[1][v] : notes[0][v];
-		for (int r = 0; r < 2; r++) {
-			struct nezha_model_times times = { .native = choice.native ? native[r] : 0,
-			                                   .rails = choice.native < SMALL ? rails[r] : 0 };
-
-			if (noted)
-				nezha_model_learn(&models[r], notes[0]);
-			nezha_model_count(&models[r], SMALL, &choice, &times);
-		}
-	}
+	for (int i = 0; i < 60; i++)
+		call_of_two(models, SMALL, native, rails);
 	assert_int_equal(models[0].classes[14].best, NEZHA_ALG_RING);
 	assert_memory_equal(models[0].classes, models[1].classes, sizeof models[0].classes);
 }

@@ -284,10 +284,9 @@ class Bed:
             command.append("-i")
         if contender.nezha:
             rails = self.rails if contender.rail is None else self.rails.split(",")[contender.rail]
-            own = (f"LD_PRELOAD={contender.preload or PRELOAD}", f"NEZHA_RAILS={rails}")
-            given = dict(setting.split("=", 1) for setting in (*own, *contender.settings, *environment))  # the last one holds
-            for setting in given.items():
-                command += ["-e", "=".join(setting)]
+            settings = (*contender.settings, *environment)
+            for assignment in (f"LD_PRELOAD={contender.preload or PRELOAD}", f"NEZHA_RAILS={rails}", *settings):
+                command += ["-e", assignment]
         return [
             *command,
             contender.mpi,

@@ -93,14 +93,14 @@ static void add_call(struct nezha_model_class *class, const struct nezha_model_c
 }
 
 /* What follows from a run.  The chosen way's changes nothing by itself, since what is known of the others may be long ago: it may bring
- * their next try forward.  (Of the library's is told when that is due.)  That of a try is compared with the latest one of the chosen way, as a
- * rule the one just before. */
+ * their next try forward, or put off the first one.  (Of the library's is told when that is due.)  That of a try is compared with the latest
+ * one of the chosen way, as a rule the one just before. */
 static void take_run(struct nezha_model *model, const struct nezha_model_call *call)
 {
 	struct nezha_model_class *class = &model->classes[nezha_price_class(call->bytes)];
 
 	if (!call->trial) {
-		nezha_model_plan_earlier(model, class);
+		nezha_model_plan_by_run(model, class);
 		return;
 	}
 	nezha_model_decide(model, class, false);

@@ -11,12 +11,13 @@
 #define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
                                  * a shaper's burst, and only calls of the rails bring news; */
 #define NEAR_SMALL_PERCENT 275  /* ... so slow in a small class, */
-#define SOON (NEZHA_MODEL_SETTLE + NEZHA_RUN_CALLS) /* where that is when a run of the chosen way is over, like that of the try; */
+#define SOON (NEZHA_MODEL_SETTLE + NEZHA_RUN_CALLS + 1) /* where that is when a run of the chosen way is over, like that of the try, and
+                                 * all ranks know of it; */
 #define SOON_AFTER_SWITCH 32    /* when a try has changed the decision, in calls that do not live on the other way's any more */
 #define SHUNNED_MOST 512        /* calls for which a way is shunned that was chosen in vain */
 #define DOUBT_MOST 512          /* calls that a slow run of the chosen way waits for a try of the other, at most */
 #define YOUNG 96                /* calls of a small class ... */
-#define NEAR_YOUNG_PERCENT 130  /* ... in which a way that is not slower than this is tried again without regard to the cost */
+#define NEAR_YOUNG_PERCENT 130  /* ... in which a way that is not slower than this is tried again without regard to the cost, ... */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, but for such early ones, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
@@ -107,13 +108,30 @@ bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k)
 	return model->classes[k].calls >= PAUSE_LEAST + PAUSE_FACTOR * (native - rails) / rails;
 }
 
-void nezha_model_plan_earlier(const struct nezha_model *model, struct nezha_model_class *class)
+/* The run before the first try, which is due at once, shows how slow the library was in its first calls.  The try is as long as many a
+ * program's whole loop: if it is dear it waits as long as others do. */
+static void plan_first_by_run(const struct nezha_model *model, struct nezha_model_class *class, struct rivals costs)
+{
+	if (100 * costs.most < NEAR_YOUNG_PERCENT * costs.least)
+		return;
+	class->pause = (uint32_t)nezha_pause_longer(class->pause, PAUSE_LEAST, PAUSE_MOST);
+	if (100 * costs.most < NEAR_SMALL_PERCENT * costs.least)
+		wait_for(model, class, PAUSE_LEAST);
+	else
+		nezha_model_plan_again(model, class);
+}
+
+void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model_class *class)
 {
 	uint32_t k = (uint32_t)(class - model->classes), planned = class->retry_at;
 	struct rivals costs = rivals_of(model, k);
 
 	if (class->tries || nezha_model_is_retry(model, k))
 		return;
+	if (class->pause == SOON) {
+		plan_first_by_run(model, class, costs);
+		return;
+	}
 	if (nezha_price_is_cheaper(costs.most, costs.least, SWITCH_PERCENT))
 		wait_for(model, class, class->pause < DOUBT_MOST ? class->pause : DOUBT_MOST);
 	else

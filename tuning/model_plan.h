@@ -14,8 +14,9 @@ bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k);
 /* A try is over: plans the next one. */
 void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class);
 
-/* There is a new run of the rails, a small class's chosen way: plans the next try anew if that makes it an earlier one. */
-void nezha_model_plan_earlier(const struct nezha_model *model, struct nezha_model_class *class);
+/* There is a new run of the rails, a small class's chosen way: plans the next try anew if that makes it an earlier one; the first one
+ * also if it turns out to be too dear to be so early. */
+void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model_class *class);
 
 /* Plans that one anew, by what has been learnt since. */
 void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_class *class);

@@ -186,6 +186,33 @@ static void test_one_slow_run(void **state)
 	}
 }
 
+/* How many of the first `count` calls are the library's. */
+static int library_calls(uint64_t native, uint64_t rails, int count)
+{
+	struct bed bed = { 0 };
+
+	for (int i = 0; i < count; i++)
+		call(&bed, SMALL, native, rails);
+	return bed.calls[NEZHA_ALG_NATIVE];
+}
+
+/* The first try is as long as some programs' loops: it waits for more calls where the first run of the rails shows that it is dear. */
+static void test_dear_first_try(void **state)
+{
+	(void)state;
+	assert_true(library_calls(450000, 400000, 24) >= NEZHA_RUN_CALLS);
+	assert_true(library_calls(750000, 400000, 70) <= 3);
+	assert_true(library_calls(750000, 400000, 100) >= NEZHA_RUN_CALLS);
+	/* its first calls had been slow, and so had those of the rails */
+	for (int first = 3; first <= 5; first++) {
+		struct bed bed = { 0 };
+
+		for (int i = 0; i < 100; i++)
+			call(&bed, SMALL, i < first ? 750000 : 250000, i < first ? 700000 : 400000);
+		assert_int_equal(bed.model.classes[14].best, NEZHA_ALG_NATIVE);
+	}
+}
+
 /* The library is a little faster in its first 60 calls, and slower then: that is found out while it is news. */
 static void test_young(void **state)
 {
@@ -380,7 +407,7 @@ int main(void)
 		cmocka_unit_test(test_median), cmocka_unit_test(test_broken), cmocka_unit_test(test_wake),
 		cmocka_unit_test(test_wake_of_rails), cmocka_unit_test(test_noise), cmocka_unit_test(test_small_change),
 		cmocka_unit_test(test_planned_by_the_latest), cmocka_unit_test(test_the_last_rank_counts),
-		cmocka_unit_test(test_young), cmocka_unit_test(test_long_wake), cmocka_unit_test(test_slow_first_call),
+		cmocka_unit_test(test_young), cmocka_unit_test(test_dear_first_try), cmocka_unit_test(test_long_wake), cmocka_unit_test(test_slow_first_call),
 		cmocka_unit_test(test_both_change), cmocka_unit_test(test_bursts), cmocka_unit_test(test_one_slow_run), cmocka_unit_test(test_price_of_long_ago), cmocka_unit_test(test_two_classes),
 		cmocka_unit_test(test_lost_in_a_try), cmocka_unit_test(test_lost_in_first_try), cmocka_unit_test(test_small_budget), cmocka_unit_test(test_classes_in_turn),
 	};

@@ -6,6 +6,7 @@
 #include "tuning/measured.h"
 #include "tuning/status.h"
 
+#define CLOSE 0.35             /* library and rails differ by less, after one job; by the root of how many after more */
 #define BORDER_GRAIN 4096u     /* bytes: borders between measured sizes are multiples of it, where that is between them */
 
 const struct nezha_measured_time *nezha_choose(const struct nezha_measured_size *size)
@@ -23,7 +24,23 @@ const struct nezha_measured_time *nezha_choose(const struct nezha_measured_size 
 	return native && native->ns <= NEZHA_CHOICE_TIE * best->ns ? native : best;
 }
 
-static bool same_choice(const struct nezha_rule *a, const struct nezha_rule *b)
+bool nezha_choice_is_close(const struct nezha_measured_size *size)
+{
+	double native = 0, rails = 0;
+
+	for (size_t i = 0; i < size->count; i++) {
+		const struct nezha_measured_time *time = &size->time[i];
+
+		if (time->rule.alg == NEZHA_ALG_NATIVE)
+			native = time->ns;
+		else if (!rails || time->ns < rails)
+			rails = time->ns;
+	}
+	return size->jobs && size->jobs < NEZHA_MEASURED_JOBS && native && rails && fmin(native, rails) < NEZHA_SWEEP_SHORT_NS &&
+	       fmax(native, rails) < (1 + CLOSE / sqrt(size->jobs)) * fmin(native, rails);
+}
+
+bool nezha_choice_equal(const struct nezha_rule *a, const struct nezha_rule *b)
 {
 	return a->alg == b->alg && a->block == b->block && nezha_rail_set_equal(&a->rails, &b->rails);
 }
@@ -56,7 +73,7 @@ static void append(struct nezha_rule_group *group, uint64_t last, uint64_t bytes
 				.alg = NEZHA_ALG_NATIVE,
 				.reason = NEZHA_REASON_SMALL,
 			};
-	} else if (same_choice(&rules[group->rule_count - 1], &rule)) {
+	} else if (nezha_choice_equal(&rules[group->rule_count - 1], &rule)) {
 		return;
 	} else {
 		rules[group->rule_count - 1].msg_size_max = border(last, bytes);
@@ -76,7 +93,7 @@ int nezha_choose_rules(const struct nezha_measured *measured, struct nezha_rule_
 	for (size_t i = 0; i < measured->count; i++) {
 		const struct nezha_measured_size *size = &measured->size[i];
 
-		if (!size->finished)
+		if (!size->jobs)
 			continue;
 		append(&group, last, size->bytes, &nezha_choose(size)->rule);
 		last = size->bytes;

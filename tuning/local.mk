@@ -62,6 +62,7 @@ libnezha_tune_la_SOURCES = \
 	tuning/tune_job.c \
 	tuning/tune_launcher.c \
 	tuning/tune_progress.c \
+	tuning/tune_output.c \
 	tuning/tune_store.c
 libnezha_tune_la_LIBADD = libnezha_core.la
 

@@ -10,17 +10,24 @@
 #include "tuning/status.h"
 #include "tuning/table.h"
 
+static struct nezha_measured_size *find(struct nezha_measured *measured, uint64_t bytes)
+{
+	for (size_t i = 0; i < measured->count; i++)
+		if (measured->size[i].bytes == bytes)
+			return &measured->size[i];
+	return NULL;
+}
+
 /* The place of that size, made if there is none; NULL: no room. */
 static struct nezha_measured_size *place(struct nezha_measured *measured, uint64_t bytes)
 {
+	struct nezha_measured_size *known = find(measured, bytes);
 	size_t i = 0;
 
+	if (known || measured->count == NEZHA_MEASURED_SIZES)
+		return known;
 	while (i < measured->count && measured->size[i].bytes < bytes)
 		i++;
-	if (i < measured->count && measured->size[i].bytes == bytes)
-		return &measured->size[i];
-	if (measured->count == NEZHA_MEASURED_SIZES)
-		return NULL;
 	memmove(&measured->size[i + 1], &measured->size[i],
 	        (measured->count - i) * sizeof measured->size[i]);
 	measured->count++;
@@ -29,31 +36,76 @@ static struct nezha_measured_size *place(struct nezha_measured *measured, uint64
 	return &measured->size[i];
 }
 
+/* The candidate's place, made if there is none; NULL: no room. */
+static struct nezha_measured_time *candidate(struct nezha_measured_size *size, const struct nezha_rule *rule)
+{
+	for (size_t i = 0; i < size->count; i++)
+		if (nezha_choice_equal(&size->time[i].rule, rule))
+			return &size->time[i];
+	if (size->count == NEZHA_SWEEP_CANDIDATES)
+		return NULL;
+	size->time[size->count] = (struct nezha_measured_time){ .rule = *rule };
+	return &size->time[size->count++];
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(const double *values, uint32_t count)
+{
+	double sorted[NEZHA_MEASURED_JOBS];
+
+	memcpy(sorted, values, count * sizeof *sorted);
+	qsort(sorted, count, sizeof *sorted, compare);
+	return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
 static int take_time(struct nezha_measured *measured, const char *rest, uint64_t *bytes)
 {
 	struct nezha_measured_size *size;
-	struct nezha_measured_time time;
+	struct nezha_measured_time *time;
+	struct nezha_rule rule;
+	uint64_t calls;
 	char *error = NULL;
+	double ns;
 	int used = 0, status;
 
-	if (sscanf(rest, "%" SCNu64 " %lf %" SCNu64 " %n", bytes, &time.ns, &time.calls, &used) < 3 || !used ||
-	    !isfinite(time.ns) || time.ns <= 0)
+	if (sscanf(rest, "%" SCNu64 " %lf %" SCNu64 " %n", bytes, &ns, &calls, &used) < 3 || !used || !isfinite(ns) || ns <= 0)
 		return NEZHA_ERR_INVALID;
-	status = nezha_rule_parse(rest + used, &time.rule, &error);
+	status = nezha_rule_parse(rest + used, &rule, &error);
 	free(error);
 	if (status != NEZHA_OK)
 		return status;
 	size = place(measured, *bytes);
-	if (!size)
+	time = size ? candidate(size, &rule) : NULL;
+	if (!time || time->told || time->jobs == NEZHA_MEASURED_JOBS)
 		return NEZHA_ERR_INVALID;
-	if (size->finished) {              /* measured anew */
-		size->finished = false;
-		size->count = 0;
-	}
-	if (size->count == NEZHA_SWEEP_CANDIDATES)
-		return NEZHA_ERR_INVALID;
-	size->time[size->count++] = time;
+	time->told = true;
+	time->job_ns[time->jobs++] = ns;
+	time->ns = median(time->job_ns, time->jobs);
+	time->calls += calls;
 	return NEZHA_OK;
+}
+
+/* What the last job told of a size that it has not finished. */
+static void drop_unfinished(struct nezha_measured_size *size)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < size->count; i++) {
+		struct nezha_measured_time *time = &size->time[i];
+
+		if (time->told && --time->jobs > 0)
+			time->ns = median(time->job_ns, time->jobs);
+		time->told = false;
+		if (time->jobs)
+			size->time[kept++] = *time;
+	}
+	size->count = kept;
 }
 
 static int take_job(struct nezha_measured *measured, const char *rest)
@@ -65,21 +117,24 @@ static int take_job(struct nezha_measured *measured, const char *rest)
 	    scale.nodes < 1 || scale.ppn < 1)
 		return NEZHA_ERR_INVALID;
 	measured->scale = scale;
-	/* What the last job left unfinished. */
 	for (size_t i = 0; i < measured->count; i++)
-		if (!measured->size[i].finished)
-			measured->size[i].count = 0;
+		drop_unfinished(&measured->size[i]);
 	return NEZHA_OK;
 }
 
 static int take_size(struct nezha_measured *measured, uint64_t bytes)
 {
-	for (size_t i = 0; i < measured->count; i++)
-		if (measured->size[i].bytes == bytes && measured->size[i].count) {
-			measured->size[i].finished = true;
-			return NEZHA_OK;
-		}
-	return NEZHA_ERR_INVALID;
+	struct nezha_measured_size *size = find(measured, bytes);
+	bool told = false;
+
+	for (size_t i = 0; size && i < size->count; i++) {
+		told |= size->time[i].told;
+		size->time[i].told = false;
+	}
+	if (!told)
+		return NEZHA_ERR_INVALID;
+	size->jobs++;
+	return NEZHA_OK;
 }
 
 int nezha_measured_take(struct nezha_measured *measured, const char *line, enum nezha_measured_kind *kind,
@@ -129,7 +184,7 @@ int nezha_measured_take(struct nezha_measured *measured, const char *line, enum 
 bool nezha_measured_any(const struct nezha_measured *measured)
 {
 	for (size_t i = 0; i < measured->count; i++)
-		if (measured->size[i].finished)
+		if (measured->size[i].jobs)
 			return true;
 	return false;
 }
@@ -137,7 +192,7 @@ bool nezha_measured_any(const struct nezha_measured *measured)
 const struct nezha_measured_size *nezha_measured_find(const struct nezha_measured *measured, uint64_t bytes)
 {
 	for (size_t i = 0; i < measured->count; i++)
-		if (measured->size[i].bytes == bytes && measured->size[i].finished)
+		if (measured->size[i].bytes == bytes && measured->size[i].jobs)
 			return &measured->size[i];
 	return NULL;
 }

@@ -2,7 +2,7 @@
  * What nezha-tune has measured.  It is told in lines, by its worker and, the same lines, by the journal that it
  * keeps beside its output:
  *
- *     job RANKS NODES PPN               begins what one job told
+ *     job RANKS NODES PPN               begins what one job told; several jobs may measure the same size
  *     concluded RANKS PPN               that scale is in the table, and what was told of it before counts no more (in journals)
  *     mpi|host|topology|rails TEXT      where it ran (fingerprint.h)
  *     at BYTES                          a size is being measured (not in journals)
@@ -23,16 +23,20 @@
 
 #define NEZHA_TUNE_MARK "@nezha-tune "     /* before each line of the worker */
 #define NEZHA_MEASURED_SIZES 64            /* of one scale */
+#define NEZHA_MEASURED_JOBS 5              /* that measure a size, at most */
 
 struct nezha_measured_time {
 	struct nezha_rule rule;
-	double ns;                         /* median of one call, on the slowest rank */
+	double ns;                         /* median of the jobs' */
 	uint64_t calls;
+	double job_ns[NEZHA_MEASURED_JOBS];/* medians of one call, on the slowest rank */
+	uint32_t jobs;                     /* how many have told */
+	bool told;                         /* ... also the one that has not finished the size yet */
 };
 
 struct nezha_measured_size {
 	uint64_t bytes;
-	bool finished;
+	uint32_t jobs;                     /* that have finished it */
 	size_t count;
 	struct nezha_measured_time time[NEZHA_SWEEP_CANDIDATES];
 };
@@ -52,14 +56,14 @@ enum nezha_measured_kind {
 
 /* Takes in one line without its mark and end (untrusted).  *kind says what it was, *bytes which size it was about
  * (0: none).
- * NEZHA_ERR_INVALID: no such line, or more sizes or candidates than there may be. */
+ * NEZHA_ERR_INVALID: no such line, or more sizes, candidates or jobs than there may be. */
 int nezha_measured_take(struct nezha_measured *measured, const char *line, enum nezha_measured_kind *kind,
                         uint64_t *bytes);
 
 /* Whether a size is finished. */
 bool nezha_measured_any(const struct nezha_measured *measured);
 
-/* The size if it is finished; NULL if not. */
+/* The size if a job has finished it; NULL if not. */
 const struct nezha_measured_size *nezha_measured_find(const struct nezha_measured *measured, uint64_t bytes);
 
 /* ---- the choice ---- */
@@ -69,6 +73,14 @@ const struct nezha_measured_size *nezha_measured_find(const struct nezha_measure
 
 /* The cheapest candidate; native if it is not slower by more than NEZHA_CHOICE_TIE.  NULL: nothing was measured. */
 const struct nezha_measured_time *nezha_choose(const struct nezha_measured_size *size);
+
+/* Whether both rules say the same for the sizes that they are for. */
+bool nezha_choice_equal(const struct nezha_rule *a, const struct nezha_rule *b);
+
+/* Whether the choice between the library and the rails should rest on one more job.  Short calls take 10 to 20 % more or less in one job
+ * than in the next (where its processes run, whom they wake), and alike within one: Hunold and Carpen-Amarie, Reproducible MPI
+ * Benchmarking is Still Not as Easy as You Think, IEEE TPDS 2016. */
+bool nezha_choice_is_close(const struct nezha_measured_size *size);
 
 /* The rules that decide as measured: finished sizes with the same choice in a row share one, between two choices the
  * border is the

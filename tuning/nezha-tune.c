@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * nezha-tune: measures the plans that are worth trying on the user's cluster and writes a tuning table. */
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tuning/bytes.h"
-#include "tuning/file.h"
 #include "tuning/scales.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
 #include "tuning/text.h"
 #include "tuning/tune.h"
 
+#define FIRST_SHARE 0.8         /* of a scale's time, for the job that measures all sizes */
+#define AGAIN_SHARE 0.02        /* ... for each size that another job measures again, as the first one has for a small size */
+
 /* One run of the tool. */
 struct run {
 	const struct nezha_tune_options *options;
-	struct nezha_table *table, *builtin;
+	struct nezha_table *builtin;
+	struct nezha_tune_output output;
 	struct nezha_tune_journal journal;
 	struct nezha_tune_progress progress;
 	/* of the scale that is being measured */
 	struct nezha_measured *measured;
 	struct nezha_fingerprint before;   /* where the journal has what it had of it; its own is then the job's */
 	bool told_where;               /* that was looked at */
-	bool apart;                    /* --extend names another file than the output */
-	bool written;                  /* the table at the output has something of this run */
 	char lines[16384];             /* of the size that is being measured, for the journal */
 	size_t len;
 };
@@ -60,23 +61,13 @@ void nezha_tune_problem(const char *format, ...)
 
 /* ---- one number of ranks ---- */
 
-static int check_table(const struct run *run)
-{
-	char differences[800];
-
-	if (!nezha_fingerprint_differs(run->table, &run->measured->where, differences, sizeof differences))
-		return NEZHA_OK;
-	nezha_tune_problem("the table was measured elsewhere (%s): give another file with -o", differences);
-	return NEZHA_ERR_INVALID;
-}
-
 /* All that the table and the journal have must be of where the job runs now. */
 static int check_where(struct run *run)
 {
 	struct nezha_fingerprint *here = &run->measured->where;
 
 	run->told_where = true;
-	if (check_table(run) != NEZHA_OK)
+	if (nezha_tune_output_check(&run->output, here) != NEZHA_OK)
 		return NEZHA_ERR_INVALID;
 	for (size_t i = 0; i < run->journal.count; i++) {
 		const struct nezha_measured *scale = &run->journal.scale[i];
@@ -136,6 +127,8 @@ static int take_line(const char *line, void *context)
 		return finish_size(run, bytes);
 	case NEZHA_MEASURED_SKIPPED:
 		run->progress.done++;
+		if (nezha_measured_find(run->measured, bytes))
+			return NEZHA_OK;
 		nezha_tune_show(&run->progress, "%5d %6s  left out for lack of time (--seconds gives more)",
 		                run->progress.ranks, size);
 		return NEZHA_OK;
@@ -161,12 +154,27 @@ static void list_missing(const struct run *run, struct nezha_tune_list *out)
 			out->value[out->count++] = all->value[i];
 }
 
-static int measure(struct run *run, const struct nezha_tune_list *sizes)
+/* The sizes at which the library and the rails are so close that one more job should measure them. */
+static void list_close(const struct run *run, struct nezha_tune_list *out)
+{
+	const struct nezha_tune_list *all = &run->options->sizes;
+
+	out->count = 0;
+	for (size_t i = 0; i < all->count; i++) {
+		const struct nezha_measured_size *size = nezha_measured_find(run->measured, all->value[i]);
+
+		if (size && nezha_choice_is_close(size))
+			out->value[out->count++] = all->value[i];
+	}
+}
+
+/* One job, which should take so many seconds. */
+static int measure(struct run *run, const struct nezha_tune_list *sizes, double seconds)
 {
 	const struct nezha_tune_options *options = run->options;
 	struct nezha_tune_job job = {
 		.words = options->words, .word_count = options->word_count, .mpi = options->mpi,
-		.library = options->library, .worker = options->worker, .seconds = options->seconds,
+		.library = options->library, .worker = options->worker, .seconds = seconds,
 		.ranks = run->progress.ranks, .ppn = options->ppn, .sizes = sizes, .builtin = run->builtin,
 	};
 	char what[32], **command = nezha_tune_command(&job, environ);
@@ -179,6 +187,7 @@ static int measure(struct run *run, const struct nezha_tune_list *sizes)
 	run->before = run->measured->where;
 	run->len = 0;
 	run->progress.sizes = sizes;
+	run->progress.job_seconds = seconds;
 	run->progress.done = 0;
 	nezha_tune_show_at(&run->progress, sizes->value[0]);
 	status = nezha_tune_run(command, what, take_line, run, &stop);
@@ -186,59 +195,31 @@ static int measure(struct run *run, const struct nezha_tune_list *sizes)
 	return status;
 }
 
-/* What jobs with NEZHA_LEARNED have put into the output since it was read stays there.  Where --extend names another file, the
- * output's own beginning is not wanted before it has something of ours; and if it is gone, what was read of it holds. */
-static int read_again(struct run *run)
+/* More jobs for what is close, within the time that is left for them. */
+static int measure_again(struct run *run)
 {
-	struct nezha_table *table;
-	bool is_new;
-	int status;
+	double left = (1 - FIRST_SHARE) * run->options->seconds;
+	struct nezha_tune_list close;
+	int status = NEZHA_OK;
 
-	if (run->apart && !run->written)
-		return NEZHA_OK;
-	status = nezha_tune_load(run->options->output, &table, &is_new);
-	if (status != NEZHA_OK)
-		return status;
-	if (is_new) {
-		nezha_table_free(table);
-		return NEZHA_OK;
+	for (int job = 1; job < NEZHA_MEASURED_JOBS && status == NEZHA_OK; job++) {
+		double seconds;
+
+		list_close(run, &close);
+		if (!close.count || left <= 0)
+			break;
+		seconds = fmin(left, AGAIN_SHARE * run->options->seconds * (double)close.count);
+		left -= seconds;
+		status = measure(run, &close, seconds);
 	}
-	nezha_table_free(run->table);
-	run->table = table;
-	return check_table(run);
-}
-
-/* Puts what was measured into the table. */
-static int put(struct run *run)
-{
-	struct nezha_rule_group group;
-	int status = nezha_choose_rules(run->measured, &group);
-
-	if (status == NEZHA_OK)
-		status = nezha_scales_put(run->table, &group);
-	if (status == NEZHA_OK)
-		status = nezha_scales_sign(run->table, &run->measured->where, "measured by nezha-tune " PACKAGE_VERSION);
-	if (status != NEZHA_OK)
-		nezha_tune_problem("%d ranks: %s", run->progress.ranks,
-		                   status == NEZHA_ERR_NOMEM ? "no memory" : "the table has no room for more groups");
 	return status;
 }
 
-/* ... and writes it. */
+/* All is measured of the scale: it goes into the table. */
 static int conclude(struct run *run)
 {
-	const char *output = run->options->output;
-	int reserved = nezha_tune_reserve(output), status;
+	int status = nezha_tune_output_put(&run->output, run->measured);
 
-	if (reserved < 0)
-		return NEZHA_ERR_SYSTEM;
-	status = read_again(run);
-	if (status == NEZHA_OK)
-		status = put(run);
-	if (status == NEZHA_OK)
-		status = nezha_tune_save(run->table, output);
-	nezha_file_release(output, reserved);
-	run->written |= status == NEZHA_OK;
 	return status == NEZHA_OK ? nezha_tune_journal_conclude(&run->journal, run->measured) : status;
 }
 
@@ -259,7 +240,9 @@ static int tune_scale(struct run *run, int ranks)
 		nezha_tune_show(&run->progress, "%5d         %zu of %zu sizes are known from the journal", ranks,
 		                run->options->sizes.count - missing.count, run->options->sizes.count);
 	if (missing.count)
-		status = measure(run, &missing);
+		status = measure(run, &missing, FIRST_SHARE * run->options->seconds);
+	if (status == NEZHA_OK)
+		status = measure_again(run);
 	return status == NEZHA_OK ? conclude(run) : status;
 }
 
@@ -270,25 +253,12 @@ static void list_scales(const struct run *run, struct nezha_tune_list *out)
 
 	out->count = 0;
 	for (size_t i = 0; i < all->count; i++) {
-		if (run->options->again || !nezha_scales_has(run->table, (int)all->value[i], run->options->ppn))
+		if (run->options->again || !nezha_scales_has(run->output.table, (int)all->value[i], run->options->ppn))
 			out->value[out->count++] = all->value[i];
 		else
 			printf("%5d         is in the table already (--again measures it anew)\n",
 			       (int)all->value[i]);
 	}
-}
-
-/* All that is asked for is in the table that was given with --extend, and is another file. */
-static int copy(const struct run *run)
-{
-	const char *output = run->options->output;
-	int reserved = nezha_tune_reserve(output), status;
-
-	if (reserved < 0)
-		return NEZHA_ERR_SYSTEM;
-	status = nezha_tune_save(run->table, output);
-	nezha_file_release(output, reserved);
-	return status;
 }
 
 static int tune(struct run *run)
@@ -303,8 +273,9 @@ static int tune(struct run *run)
 		run->progress.scales_left = scales.count - i - 1;
 		status = tune_scale(run, (int)scales.value[i]);
 	}
-	if (status == NEZHA_OK && !scales.count && run->apart)
-		status = copy(run);
+	/* All that is asked for may be in the table that was given with --extend, and is another file. */
+	if (status == NEZHA_OK && !scales.count && run->output.apart)
+		status = nezha_tune_output_copy(&run->output);
 	return status;
 }
 
@@ -328,16 +299,8 @@ static int tell_end(const struct run *run, int status)
 	return status == NEZHA_INPROGRESS ? NEZHA_TUNE_STOPPED + stop_signal : NEZHA_TUNE_BAD;
 }
 
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat one, other;
-
-	return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
 static int begin(struct run *run, struct nezha_tune_options *options)
 {
-	bool is_new;
 	int status = nezha_table_builtin(&run->builtin);
 
 	if (status == NEZHA_OK)
@@ -346,12 +309,7 @@ static int begin(struct run *run, struct nezha_tune_options *options)
 	if (status == NEZHA_OK)
 		status = nezha_tune_journal_open(options->output, &run->journal);
 	if (status == NEZHA_OK)
-		status = nezha_tune_load(options->extend ? options->extend : options->output, &run->table, &is_new);
-	if (status == NEZHA_OK && is_new && options->extend) {
-		nezha_tune_problem("--extend \"%s\": there is no such table", options->extend);
-		status = NEZHA_ERR_INVALID;
-	}
-	run->apart = options->extend && !is_same_file(options->extend, options->output);
+		status = nezha_tune_output_open(options->output, options->extend, &run->output);
 	return status;
 }
 
@@ -381,7 +339,7 @@ int main(int argc, char **argv)
 	}
 	nezha_tune_journal_close(&run.journal);
 done:
-	nezha_table_free(run.table);
+	nezha_tune_output_close(&run.output);
 	nezha_table_free(run.builtin);
 	free(options.words);
 	return exit_status;

@@ -18,7 +18,6 @@
 #define BEHIND 1.1           /* ... after ROUNDS_LEAST samples */
 #define FAR_BEHIND 1.5       /* ... at LOSSES_MOST sizes in a row: left out from then on */
 #define LOSSES_MOST 2
-#define COSTLY_NS 5e6        /* what a call takes that is not short: short ones cost little, and are easily disturbed */
 
 static void add(struct nezha_sweep *sweep, const char *rule)
 {
@@ -65,7 +64,7 @@ static void count_losses(struct nezha_sweep *sweep)
 		double ns = nezha_sweep_median(sweep, i);
 
 		if (ns > 0)
-			c->losses = ns > COSTLY_NS && ns > FAR_BEHIND * least ? c->losses + 1 : 0;
+			c->losses = ns > NEZHA_SWEEP_SHORT_NS && ns > FAR_BEHIND * least ? c->losses + 1 : 0;
 	}
 }
 
@@ -125,7 +124,7 @@ static bool is_behind(const struct nezha_sweep_candidate *c, double least)
 {
 	double median = quantile(c, 0.5);
 
-	if (median < COSTLY_NS)
+	if (median < NEZHA_SWEEP_SHORT_NS)
 		return c->count >= ROUNDS_SHORT && median > BEHIND * least && quantile(c, 0.25) > least;
 	return median > (c->count >= ROUNDS_LEAST ? BEHIND : HOPELESS) * least;
 }
@@ -179,7 +178,7 @@ bool nezha_sweep_next(struct nezha_sweep *sweep, double spent, double budget, st
 		at = (sweep->turn++ + sweep->round) % sweep->count;
 	} while (sweep->candidate[at].out);
 	*out = (struct nezha_sweep_step){ .candidate = at, .calls = 1 };
-	if (sweep->candidate[at].estimate > 0 && sweep->candidate[at].estimate < COSTLY_NS) {
+	if (sweep->candidate[at].estimate > 0 && sweep->candidate[at].estimate < NEZHA_SWEEP_SHORT_NS) {
 		double calls = SAMPLE_NS / sweep->candidate[at].estimate;
 
 		out->settle = SETTLE;

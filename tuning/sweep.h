@@ -22,6 +22,7 @@
 #define NEZHA_SWEEP_CANDIDATES (1 + NEZHA_SWEEP_BLOCKS + NEZHA_SWEEP_RAILS)
 #define NEZHA_SWEEP_SAMPLES 48         /* of one candidate and size, at most */
 #define NEZHA_SWEEP_RULE 96            /* bytes of a candidate's text */
+#define NEZHA_SWEEP_SHORT_NS 5e6       /* a call that takes less is short: it costs little, and is easily disturbed */
 
 struct nezha_sweep_candidate {
 	char rule[NEZHA_SWEEP_RULE];       /* as NEZHA_TUNE: "alg=ring,block=65536,rails=tcp:10.1.0.0/16" */
@@ -44,7 +45,7 @@ struct nezha_sweep {
 struct nezha_sweep_step {
 	size_t candidate;
 	unsigned settle;                   /* calls to be made first, and not timed */
-	unsigned calls;                    /* to be made in a row then and timed together */
+	unsigned calls;                    /* to be made then and timed */
 };
 
 struct nezha_sweep_blocks {

@@ -123,6 +123,27 @@ int nezha_tune_reserve(const char *path);
 /* Writes the table under another name, and renames it: there is never half a table at `path`.  NEZHA_ERR_SYSTEM. */
 int nezha_tune_save(const struct nezha_table *table, const char *path);
 
+/* The table at the output (tune_output.c). */
+struct nezha_tune_output {
+	const char *path;
+	struct nezha_table *table;     /* owned */
+	bool apart;                    /* --extend names another file */
+	bool written;                  /* what is at the path has something of this run */
+};
+
+/* Reads it, or the one that --extend names, NULL if none is.  NEZHA_ERR_INVALID. */
+int nezha_tune_output_open(const char *path, const char *extend, struct nezha_tune_output *out);
+void nezha_tune_output_close(struct nezha_tune_output *output);
+
+/* Whether what it has was measured `here`.  NEZHA_ERR_INVALID: not so. */
+int nezha_tune_output_check(const struct nezha_tune_output *output, const struct nezha_fingerprint *here);
+
+/* Puts a scale that is measured into it, and writes it.  NEZHA_ERR_INVALID, NEZHA_ERR_NOMEM, NEZHA_ERR_SYSTEM. */
+int nezha_tune_output_put(struct nezha_tune_output *output, const struct nezha_measured *measured);
+
+/* Writes it as it is.  NEZHA_ERR_SYSTEM. */
+int nezha_tune_output_copy(const struct nezha_tune_output *output);
+
 /* The journal beside the output, "PATH.journal". */
 struct nezha_tune_journal {
 	char *path;
@@ -154,7 +175,8 @@ void nezha_tune_journal_close(struct nezha_tune_journal *journal);
 
 struct nezha_tune_progress {
 	bool terminal;
-	double seconds;                /* that the measurement of one scale should take */
+	double seconds;                /* that the measurement of one scale should take, */
+	double job_seconds;            /* and that of the job that runs */
 	size_t scales_left;            /* behind this one */
 	int ranks;
 	const struct nezha_tune_list *sizes;

@@ -12,7 +12,7 @@
 #include "tuning/tune.h"
 
 #define SIZES "4K-64M"
-#define SECONDS 33.0
+#define SECONDS 30.0
 
 static const char help[] =
 	"Usage: nezha-tune --ranks LIST --mpirun COMMAND -o FILE [OPTION]...\n"
@@ -27,7 +27,7 @@ static const char help[] =
 	"  --extend FILE      begin with this table, and write the extended one to -o FILE\n"
 	"  --again            measure also what the table has already\n"
 	"  --sizes LIST       bytes, such as 64K,1M or 64K-64M (x2 steps); " SIZES "\n"
-	"  --seconds S        time for each number of ranks, 1 to 86400; 33\n"
+	"  --seconds S        time for each number of ranks, 1 to 86400; 30\n"
 	"  --launcher NAME    openmpi or mpich: whose mpirun it is; asked of it if not given\n"
 	"  --library FILE     libnezha_pmpi.so, at the same place on every node\n"
 	"  --worker FILE      the program that measures, at the same place on every node\n"

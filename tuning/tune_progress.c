@@ -26,7 +26,7 @@ double nezha_tune_left(const struct nezha_tune_progress *progress)
 			left += weight;
 	}
 	return (double)progress->scales_left * (progress->seconds + START_SECONDS) +
-	       (all > 0 ? progress->seconds * left / all : 0);
+	       (all > 0 ? progress->job_seconds * left / all : 0);
 }
 
 static void print_left(const struct nezha_tune_progress *progress, char *buf, size_t len)
@@ -95,8 +95,8 @@ void nezha_tune_show_size(const struct nezha_tune_progress *progress, const stru
 	nezha_tune_describe(&choice->rule, best, sizeof best);
 	print_time(choice->ns, time, sizeof time);
 	print_left(progress, left, sizeof left);
-	printf("%s%5d %6s  %-36.36s%9s %9s %6s\n", progress->terminal ? CLEAR : "", progress->ranks, bytes, best,
-	       time, native, left);
+	printf("%s%5d %6s%c %-36.36s%9s %9s %6s\n", progress->terminal ? CLEAR : "", progress->ranks, bytes,
+	       size->jobs > 1 ? '+' : ' ', best, time, native, left);
 	fflush(stdout);
 }
 

@@ -296,6 +296,80 @@ static void takes_in_what_is_told(void **state)
 	free(measured);
 }
 
+/* What one job finds in 64 KiB under two plans, in ns. */
+static void take_a_job(struct nezha_measured *measured, double native, double rails)
+{
+	char lines[200];
+
+	snprintf(lines, sizeof lines, "job 4 4 1\ntime 65536 %.0f 10 alg=native\ntime 65536 %.0f 20 " RING("16K") "\nsize 65536", native,
+	         rails);
+	take(measured, lines);
+}
+
+/* Jobs that have measured the same size: the median of each plan counts, and a job that did not finish does not. */
+static void jobs_are_joined(void **state)
+{
+	struct nezha_measured *measured = calloc(1, sizeof *measured);
+	const struct nezha_measured_size *size;
+	enum nezha_measured_kind kind;
+	uint64_t bytes;
+
+	(void)state;
+	take_a_job(measured, 1000, 900);
+	size = nezha_measured_find(measured, 64 * K);
+	assert_int_equal(nezha_choose(size)->rule.alg, NEZHA_ALG_RING);
+	take_a_job(measured, 800, 950);
+	assert_int_equal(size->jobs, 2);
+	assert_true(size->time[0].ns == 900 && size->time[1].ns == 925);
+	take(measured, "job 4 4 1\ntime 65536 2000 10 alg=native\ntime 65536 1 1 " ALONE("16K"));
+	assert_int_equal(size->count, 3);
+	take_a_job(measured, 820, 960);        /* the one before was stopped */
+	assert_int_equal(size->count, 2);
+	assert_int_equal(size->jobs, 3);
+	assert_true(size->time[0].ns == 820 && size->time[1].ns == 950);
+	assert_int_equal(nezha_choose(size)->rule.alg, NEZHA_ALG_NATIVE);
+	/* one that fell behind in a job is not told by it */
+	take(measured, "job 4 4 1\ntime 65536 700 10 alg=native\nsize 65536");
+	assert_int_equal(size->jobs, 4);
+	assert_true(size->time[0].ns == 810 && size->time[1].ns == 950);
+	assert_int_equal(nezha_measured_take(measured, "size 65536", &kind, &bytes), NEZHA_ERR_INVALID);
+	take_a_job(measured, 700, 960);
+	take(measured, "job 4 4 1");
+	assert_int_equal(nezha_measured_take(measured, "time 65536 1 1 alg=native", &kind, &bytes), NEZHA_ERR_INVALID);   /* a sixth job */
+	free(measured);
+}
+
+/* One more job decides where short calls differ little, the less the more jobs there were. */
+static void close_ones_want_another_job(void **state)
+{
+	static const struct {
+		double native, rails;
+		int jobs;              /* that are wanted in all */
+	} cases[] = {
+		{ 100e3, 134e3, 2 }, { 134e3, 100e3, 2 }, { 100e3, 136e3, 1 }, { 136e3, 100e3, 1 }, { 100e3, 122e3, 3 }, { 100e3, 119e3, 4 },
+		{ 100e3, 104e3, NEZHA_MEASURED_JOBS }, { 100e3, 100e3, NEZHA_MEASURED_JOBS }, { 4.9e6, 5e6, NEZHA_MEASURED_JOBS },
+		{ 5e6, 5e6, 1 }, { 50e6, 50e6, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct nezha_measured *measured = calloc(1, sizeof *measured);
+		int jobs = 0;
+
+		do {
+			take_a_job(measured, cases[i].native, cases[i].rails);
+			jobs++;
+		} while (nezha_choice_is_close(nezha_measured_find(measured, 64 * K)));
+		if (jobs != cases[i].jobs)
+			fail_msg("case %zu: %d jobs, not %d", i, jobs, cases[i].jobs);
+		free(measured);
+	}
+	/* nothing to compare with */
+	struct nezha_measured *alone = made_up(4, "16K");
+	assert_false(nezha_choice_is_close(nezha_measured_find(alone, 64 * K)));
+	free(alone);
+}
+
 static void refuses_what_makes_no_sense(void **state)
 {
 	static const char *const lines[] = {
@@ -313,8 +387,11 @@ static void refuses_what_makes_no_sense(void **state)
 		if (nezha_measured_take(measured, lines[i], &kind, &bytes) != NEZHA_ERR_INVALID)
 			fail_msg("accepted: %s", lines[i]);
 	/* More sizes, or more candidates, than there may be. */
-	for (int i = 0; i < NEZHA_SWEEP_CANDIDATES; i++)
-		take(measured, "time 4 5 1 alg=native");
+	for (int i = 1; i <= NEZHA_SWEEP_CANDIDATES; i++) {
+		snprintf(line, sizeof line, "time 4 5 1 alg=ring,block=%dK", 4 * i);
+		take(measured, line);
+		assert_int_equal(nezha_measured_take(measured, line, &kind, &bytes), NEZHA_ERR_INVALID);   /* twice by one job */
+	}
 	assert_int_equal(nezha_measured_take(measured, "time 4 5 1 alg=native", &kind, &bytes), NEZHA_ERR_INVALID);
 	for (int i = 1; i < NEZHA_MEASURED_SIZES; i++) {
 		snprintf(line, sizeof line, "time %d 5 1 alg=native", 4 + 4 * i);
@@ -359,6 +436,8 @@ int main(void)
 		cmocka_unit_test(shared_nodes_have_scales_of_their_own),
 		cmocka_unit_test(a_full_table_takes_no_more),
 		cmocka_unit_test(takes_in_what_is_told),
+		cmocka_unit_test(jobs_are_joined),
+		cmocka_unit_test(close_ones_want_another_job),
 		cmocka_unit_test(refuses_what_makes_no_sense),
 		cmocka_unit_test(fingerprints_are_compared),
 	};

@@ -211,7 +211,7 @@ static void makes_commands(void **state)
 static void tells_what_is_left(void **state)
 {
 	const struct nezha_tune_list sizes = { .count = 3, .value = { 4, 16, 64 } };   /* weights 2, 4, 8 */
-	struct nezha_tune_progress progress = { .seconds = 14, .scales_left = 2, .sizes = &sizes, .done = 0 };
+	struct nezha_tune_progress progress = { .seconds = 14, .job_seconds = 14, .scales_left = 2, .sizes = &sizes, .done = 0 };
 
 	(void)state;
 	assert_true(nezha_tune_left(&progress) == 2 * 17 + 14);
@@ -220,6 +220,10 @@ static void tells_what_is_left(void **state)
 	assert_true(nezha_tune_left(&progress) == 8);
 	progress.done = 3;
 	assert_true(nezha_tune_left(&progress) == 0);
+	/* a short job after the one that measured all */
+	progress.job_seconds = 7;
+	progress.done = 0;
+	assert_true(nezha_tune_left(&progress) == 7);
 }
 
 /* Opens a journal that has this text: as many scales as that. */

@@ -55,13 +55,34 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static double median(const double *values, uint32_t count)
+static double median(double *values, size_t count)
 {
-	double sorted[NEZHA_MEASURED_JOBS];
+	qsort(values, count, sizeof *values, compare);
+	return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
 
-	memcpy(sorted, values, count * sizeof *sorted);
-	qsort(sorted, count, sizeof *sorted, compare);
-	return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+/* The median over the jobs, of `time` in units of what `unit` (NULL: 1 ns) took in the same job; 0: there is no such job. */
+static double median_of_jobs(const struct nezha_measured_time *time, const struct nezha_measured_time *unit)
+{
+	double values[NEZHA_MEASURED_JOBS];
+	size_t count = 0;
+
+	for (size_t i = 0; i < NEZHA_MEASURED_JOBS; i++)
+		if (time->job_ns[i] > 0 && (!unit || unit->job_ns[i] > 0))
+			values[count++] = time->job_ns[i] / (unit ? unit->job_ns[i] : 1);
+	return count ? median(values, count) : 0;
+}
+
+/* What all jobs together say of a candidate. */
+static void sum_up(const struct nezha_measured_size *size, struct nezha_measured_time *time)
+{
+	for (size_t i = 0; i < size->count; i++)
+		if (size->time[i].rule.alg == NEZHA_ALG_NATIVE) {
+			time->ns = median_of_jobs(time, &size->time[i]) * median_of_jobs(&size->time[i], NULL);
+			if (time->ns > 0)
+				return;
+		}
+	time->ns = median_of_jobs(time, NULL);
 }
 
 static int take_time(struct nezha_measured *measured, const char *rest, uint64_t *bytes)
@@ -81,13 +102,14 @@ static int take_time(struct nezha_measured *measured, const char *rest, uint64_t
 	if (status != NEZHA_OK)
 		return status;
 	size = place(measured, *bytes);
-	time = size ? candidate(size, &rule) : NULL;
-	if (!time || time->told || time->jobs == NEZHA_MEASURED_JOBS)
+	if (!size || size->jobs == NEZHA_MEASURED_JOBS)
 		return NEZHA_ERR_INVALID;
-	time->told = true;
-	time->job_ns[time->jobs++] = ns;
-	time->ns = median(time->job_ns, time->jobs);
+	time = candidate(size, &rule);
+	if (!time || time->job_ns[size->jobs] > 0)
+		return NEZHA_ERR_INVALID;
+	time->job_ns[size->jobs] = ns;
 	time->calls += calls;
+	sum_up(size, time);
 	return NEZHA_OK;
 }
 
@@ -96,16 +118,16 @@ static void drop_unfinished(struct nezha_measured_size *size)
 {
 	size_t kept = 0;
 
+	if (size->jobs == NEZHA_MEASURED_JOBS)
+		return;
 	for (size_t i = 0; i < size->count; i++) {
-		struct nezha_measured_time *time = &size->time[i];
-
-		if (time->told && --time->jobs > 0)
-			time->ns = median(time->job_ns, time->jobs);
-		time->told = false;
-		if (time->jobs)
-			size->time[kept++] = *time;
+		size->time[i].job_ns[size->jobs] = 0;
+		if (median_of_jobs(&size->time[i], NULL) > 0)
+			size->time[kept++] = size->time[i];
 	}
 	size->count = kept;
+	for (size_t i = 0; i < size->count; i++)
+		sum_up(size, &size->time[i]);
 }
 
 static int take_job(struct nezha_measured *measured, const char *rest)
@@ -127,13 +149,13 @@ static int take_size(struct nezha_measured *measured, uint64_t bytes)
 	struct nezha_measured_size *size = find(measured, bytes);
 	bool told = false;
 
-	for (size_t i = 0; size && i < size->count; i++) {
-		told |= size->time[i].told;
-		size->time[i].told = false;
-	}
+	for (size_t i = 0; size && size->jobs < NEZHA_MEASURED_JOBS && i < size->count; i++)
+		told |= size->time[i].job_ns[size->jobs] > 0;
 	if (!told)
 		return NEZHA_ERR_INVALID;
 	size->jobs++;
+	for (size_t i = 0; i < size->count; i++)
+		sum_up(size, &size->time[i]);
 	return NEZHA_OK;
 }
 

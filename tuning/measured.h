@@ -27,16 +27,15 @@
 
 struct nezha_measured_time {
 	struct nezha_rule rule;
-	double ns;                         /* median of the jobs' */
+	double ns;                         /* of one call, by all jobs: as much more or less than the library's as in the median of those
+	                                    * that have measured both, since what makes a job slow makes both slow */
 	uint64_t calls;
-	double job_ns[NEZHA_MEASURED_JOBS];/* medians of one call, on the slowest rank */
-	uint32_t jobs;                     /* how many have told */
-	bool told;                         /* ... also the one that has not finished the size yet */
+	double job_ns[NEZHA_MEASURED_JOBS];/* medians on the slowest rank; 0: that job has not told */
 };
 
 struct nezha_measured_size {
 	uint64_t bytes;
-	uint32_t jobs;                     /* that have finished it */
+	uint32_t jobs;                     /* that have finished it; another one may be at work on it */
 	size_t count;
 	struct nezha_measured_time time[NEZHA_SWEEP_CANDIDATES];
 };

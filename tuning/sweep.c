@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE_NS 2e6        /* what a sample should take at least, */
+#define SAMPLE_NS 8e6        /* what a sample should take at least, */
 #define SAMPLE_CALLS 64      /* with so many calls at most, */
 #define SAMPLE_SHORT 4       /* ... and of short ones at least */
 #define SETTLE 3             /* short calls before them, for the first ones after another candidate's take longer */
 #define WARM_NS 50e6         /* the first call of a candidate counts if it takes so long: what is new to it is little then */
 #define ROUNDS_LEAST 3       /* samples that the best have at least, */
-#define ROUNDS_SHORT 5       /* ... and that the others have at least, of short calls */
+#define ROUNDS_SHORT 8       /* ... and that the others have at least, of short calls */
 #define OVERTIME 2.0         /* unless so many times the budget is used up */
 #define HOPELESS 1.3         /* times the best: after the first sample, unless calls are short */
 #define BEHIND 1.1           /* ... after ROUNDS_LEAST samples */

@@ -4,9 +4,9 @@
  *   call BYTES nezha|native INDEX START END SLOWEST_US CPU_US WRONG
  *
  * START and END are rank 0's CLOCK_MONOTONIC in seconds, CPU_US the processor time of all ranks within the
- * call, WRONG how many ranks got a wrong element (-c).  Between calls there are an MPI_Barrier and an
- * MPI_Gather of the times, which Nezha leaves to the library.  The values are whole numbers, so that every
- * order of summing gives the same bits. */
+ * call, WRONG how many ranks got a wrong element (-c).  Between calls there is an MPI_Barrier, as in OSU's benchmarks, and
+ * once for each size, with -l after each call, an MPI_Gather of the times; Nezha leaves both to the library.  The values
+ * are whole numbers, so that every order of summing gives the same bits. */
 #include <getopt.h>
 #include <mpi.h>
 #include <stdbool.h>
@@ -34,6 +34,17 @@ static struct {
 
 static int rank, ranks;
 static void *in, *out;
+
+/* The calls that are timed and not told yet. */
+static struct {
+	struct sample *samples;
+	struct call {
+		bool native;
+		int index;
+		double start, end;
+	} *calls;
+	int count, room;
+} kept;
 
 static double now(void)
 {
@@ -63,18 +74,16 @@ static bool wrong(size_t n)
 	return false;
 }
 
-/* One timed call; the result is valid on rank 0 only. */
+/* One call, as this rank sees it. */
 static struct sample measure(size_t n, bool in_place, double *start, double *end)
 {
-	struct sample mine = { 0, 0, 0 }, all = { 0, 0, 0 }, *each = NULL;
+	struct sample mine = { 0, 0, 0 };
 	double cpu;
 
 	if (in_place)
 		memcpy(out, in, n * sizeof(float));
 	else if (options.check)
 		memset(out, 0xff, n * sizeof(float));
-	if (rank == 0 && !(each = malloc(sizeof(*each) * (size_t)ranks)))
-		MPI_Abort(MPI_COMM_WORLD, 2);
 	if (options.pause > 0)
 		usleep((useconds_t)(options.pause * 1e6));
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -86,15 +95,56 @@ static struct sample measure(size_t n, bool in_place, double *start, double *end
 	mine.slowest_us = (*end - *start) * 1e6;
 	mine.cpu_us = processor() - cpu;
 	mine.wrong = options.check && wrong(n);
-	MPI_Gather(&mine, 3, MPI_DOUBLE, each, 3, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-	for (int r = 0; rank == 0 && r < ranks; r++) {
-		if (each[r].slowest_us > all.slowest_us)
-			all.slowest_us = each[r].slowest_us;
-		all.cpu_us += each[r].cpu_us;
-		all.wrong += each[r].wrong;
+	return mine;
+}
+
+static void keep(const struct call *call, const struct sample *sample)
+{
+	if (kept.count == kept.room) {
+		kept.room = kept.room ? 2 * kept.room : 1024;
+		kept.samples = realloc(kept.samples, (size_t)kept.room * sizeof(*kept.samples));
+		kept.calls = realloc(kept.calls, (size_t)kept.room * sizeof(*kept.calls));
+		if (!kept.samples || !kept.calls)
+			MPI_Abort(MPI_COMM_WORLD, 2);
 	}
-	free(each);
+	kept.calls[kept.count] = *call;
+	kept.samples[kept.count++] = *sample;
+}
+
+/* What all ranks, of which `each` has `kept.count` samples, have seen of a call. */
+static struct sample join(const struct sample *each, int call)
+{
+	struct sample all = { 0, 0, 0 };
+
+	for (int r = 0; r < ranks; r++) {
+		const struct sample *one = &each[(size_t)r * (size_t)kept.count + (size_t)call];
+
+		if (one->slowest_us > all.slowest_us)
+			all.slowest_us = one->slowest_us;
+		all.cpu_us += one->cpu_us;
+		all.wrong += one->wrong;
+	}
 	return all;
+}
+
+static void tell(size_t bytes)
+{
+	struct sample *each = NULL;
+
+	if (rank == 0 && !(each = malloc(sizeof(*each) * (size_t)ranks * (size_t)kept.count)))
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	MPI_Gather(kept.samples, 3 * kept.count, MPI_DOUBLE, each, 3 * kept.count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	for (int k = 0; rank == 0 && k < kept.count; k++) {
+		const struct call *call = &kept.calls[k];
+		struct sample all = join(each, k);
+
+		printf("call %zu %s %d %.6f %.6f %.1f %.1f %.0f\n", bytes, call->native ? "native" : "nezha", call->index,
+		       call->start, call->end, all.slowest_us, all.cpu_us, all.wrong);
+	}
+	if (options.live)
+		fflush(stdout);
+	free(each);
+	kept.count = 0;
 }
 
 /* Whether to go on after `done` calls; with a time limit, rank 0 decides. */
@@ -127,14 +177,13 @@ static void run_size(size_t bytes)
 
 			if (options.both)
 				MPI_Pcontrol(how ? 0 : 1);
-			struct sample all = measure(n, options.in_place && k % 2, &start, &end);
-			if (rank)
-				continue;
-			printf("call %zu %s %d %.6f %.6f %.1f %.1f %.0f\n", bytes, how ? "native" : "nezha",
-			       k, start, end, all.slowest_us, all.cpu_us, all.wrong);
+			struct sample mine = measure(n, options.in_place && k % 2, &start, &end);
+			keep(&(struct call){ how, k, start, end }, &mine);
 			if (options.live)
-				fflush(stdout);
+				tell(bytes);
 		}
+	if (kept.count)
+		tell(bytes);
 	if (options.both)
 		MPI_Pcontrol(1);
 }
@@ -249,6 +298,8 @@ int main(int argc, char **argv)
 		run_size(options.sizes[i]);
 	free(in);
 	free(out);
+	free(kept.samples);
+	free(kept.calls);
 	if (rank == 0) {
 		printf("done\n");
 		fflush(stdout);

@@ -264,13 +264,12 @@ static void tell_size(const struct nezha_sweep *sweep, uint64_t bytes)
 	tell("size %llu", (unsigned long long)bytes);
 }
 
-/* The larger sizes get more of the time, by the root of their bytes: a call takes longer there, but fewer will do. */
 static double weigh_from(size_t first)
 {
 	double sum = 0;
 
 	for (size_t i = first; i < worker.size_count; i++)
-		sum += sqrt((double)worker.size[i].bytes);
+		sum += nezha_sweep_weight(worker.size[i].bytes);
 	return sum;
 }
 
@@ -304,7 +303,7 @@ static void sweep_all(void)
 			break;
 		}
 		tell("at %llu", (unsigned long long)size->bytes);
-		budget = fmax(worker.seconds * 1e9 * SHARE_LEAST, left * sqrt((double)size->bytes) / weigh_from(i));
+		budget = fmax(worker.seconds * 1e9 * SHARE_LEAST, left * nezha_sweep_weight(size->bytes) / weigh_from(i));
 		left -= sweep_size(sweep, size, budget);
 		tell_size(sweep, size->bytes);
 	}

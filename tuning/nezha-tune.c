@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tuning/bytes.h"
@@ -16,7 +17,6 @@
 #include "tuning/tune.h"
 
 #define FIRST_SHARE 0.8         /* of a scale's time, for the job that measures all sizes */
-#define AGAIN_SHARE 0.02        /* ... for each size that another job measures again, as the first one has for a small size */
 
 /* One run of the tool. */
 struct run {
@@ -195,10 +195,18 @@ static int measure(struct run *run, const struct nezha_tune_list *sizes, double 
 	return status;
 }
 
-/* More jobs for what is close, within the time that is left for them. */
-static int measure_again(struct run *run)
+static double now(void)
 {
-	double left = (1 - FIRST_SHARE) * run->options->seconds;
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* More jobs for what is close, in the time that is left: `spent` seconds are gone. */
+static int measure_again(struct run *run, double spent)
+{
+	double left = fmax((1 - FIRST_SHARE) * run->options->seconds, run->options->seconds - spent);
 	struct nezha_tune_list close;
 	int status = NEZHA_OK;
 
@@ -206,9 +214,9 @@ static int measure_again(struct run *run)
 		double seconds;
 
 		list_close(run, &close);
-		if (!close.count || left <= 0)
+		if (!close.count)
 			break;
-		seconds = fmin(left, AGAIN_SHARE * run->options->seconds * (double)close.count);
+		seconds = left / (NEZHA_MEASURED_JOBS - job);
 		left -= seconds;
 		status = measure(run, &close, seconds);
 	}
@@ -226,6 +234,7 @@ static int conclude(struct run *run)
 static int tune_scale(struct run *run, int ranks)
 {
 	struct nezha_tune_list missing;
+	double begun = now();
 	int status = NEZHA_OK;
 
 	run->progress.ranks = ranks;
@@ -242,7 +251,7 @@ static int tune_scale(struct run *run, int ranks)
 	if (missing.count)
 		status = measure(run, &missing, FIRST_SHARE * run->options->seconds);
 	if (status == NEZHA_OK)
-		status = measure_again(run);
+		status = measure_again(run, now() - begun);
 	return status == NEZHA_OK ? conclude(run) : status;
 }
 

@@ -2,6 +2,7 @@
 #include "tuning/sweep.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define BEHIND 1.1           /* ... after ROUNDS_LEAST samples */
 #define FAR_BEHIND 1.5       /* ... at LOSSES_MOST sizes in a row: left out from then on */
 #define LOSSES_MOST 2
+#define WEIGHT_LEAST 65536.0 /* bytes: smaller sizes get as much of the time as this one */
 
 static void add(struct nezha_sweep *sweep, const char *rule)
 {
@@ -211,4 +213,9 @@ double nezha_sweep_foresee(const struct nezha_sweep *sweep, double times)
 			sum += c->estimate * times;
 	}
 	return sum;
+}
+
+double nezha_sweep_weight(uint64_t bytes)
+{
+	return sqrt(WEIGHT_LEAST + (double)bytes);
 }

@@ -68,6 +68,10 @@ void nezha_sweep_record(struct nezha_sweep *sweep, const struct nezha_sweep_step
 /* ns; 0: it was not measured. */
 double nezha_sweep_median(const struct nezha_sweep *sweep, size_t candidate);
 
+/* How much of the time for all sizes one gets, in relation to others: larger ones more, for a call takes longer there, but fewer will
+ * do; small ones hardly less than each other, for a call takes a round trip however small. */
+double nezha_sweep_weight(uint64_t bytes);
+
 /* What the least that can be measured of the next size will take, ns, if a call takes `times` as long as at this one. */
 double nezha_sweep_foresee(const struct nezha_sweep *sweep, double times);
 

@@ -2,7 +2,6 @@
  * What nezha-tune shows: a line for each size, at most 80 columns; and on a terminal, below it, what is being
  * measured. */
 #include <arpa/inet.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,9 +16,8 @@ double nezha_tune_left(const struct nezha_tune_progress *progress)
 {
 	double all = 0, left = 0;
 
-	/* Sizes get shares of the time by the root of their bytes (pmpi/tune_worker.c). */
 	for (size_t i = 0; i < progress->sizes->count; i++) {
-		double weight = sqrt((double)progress->sizes->value[i]);
+		double weight = nezha_sweep_weight(progress->sizes->value[i]);
 
 		all += weight;
 		if (i >= progress->done)

@@ -210,7 +210,8 @@ static void makes_commands(void **state)
 
 static void tells_what_is_left(void **state)
 {
-	const struct nezha_tune_list sizes = { .count = 3, .value = { 4, 16, 64 } };   /* weights 2, 4, 8 */
+	/* weights 512, 1024, 2048 */
+	const struct nezha_tune_list sizes = { .count = 3, .value = { 3 * 64 * K, 15 * 64 * K, 63 * 64 * K } };
 	struct nezha_tune_progress progress = { .seconds = 14, .job_seconds = 14, .scales_left = 2, .sizes = &sizes, .done = 0 };
 
 	(void)state;

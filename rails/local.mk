@@ -27,7 +27,7 @@ endif
 
 # several ranks on a node
 libnezha_core_la_SOURCES += \
-	rails/hierarchy.c rails/hierarchy.h rails/node.c rails/node.h rails/nodecall.c rails/nodecall.h \
+	rails/hierarchy.c rails/hierarchy.h rails/node.c rails/node.h rails/nodecall.c rails/nodecall.h rails/past.c rails/past.h \
 	rails/pieces.c rails/pieces.h rails/place.c rails/place.h
 
 # the aggregator: what it and its ranks have in common

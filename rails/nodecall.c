@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "rails/past.h"
 #include "tuning/log.h"
+
+#define CACHES (32u << 20)      /* bytes: results of a node's ranks that take so much together are not found in its caches after the call (a
+                                * processor's last one has 16 to 32 MiB for those that share it; virtual machines tell of far more) */
 
 /* ---- numbers ---- */
 
@@ -53,6 +57,7 @@ void nezha_nodecall_begin(struct nezha_nodecall *call, struct nezha_node *node, 
 		.sendbuf = sendbuf,
 		.recvbuf = recvbuf,
 		.noted = note,
+		.past = pieces->bytes >= CACHES / (uint64_t)node->ranks,
 		.carrier = node->local < pieces->count,
 		.total = (uint32_t)pieces->count * pieces->cells,
 	};
@@ -203,6 +208,14 @@ static bool put(struct nezha_nodecall *call)
 	return true;
 }
 
+static void deliver(const struct nezha_nodecall *call, struct nezha_range cell, const char *result)
+{
+	if (call->past)
+		nezha_past_copy(call->recvbuf + cell.begin, result, cell.length);
+	else
+		memcpy(call->recvbuf + cell.begin, result, cell.length);
+}
+
 static bool collect_from(struct nezha_nodecall *call, int c)
 {
 	struct nezha_node *node = call->node;
@@ -213,7 +226,7 @@ static bool collect_from(struct nezha_nodecall *call, int c)
 	if (j == call->pieces->cells || get(&node->out[c].value) <= q)
 		return false;
 	cell = nezha_pieces_cell(call->pieces, c, j);
-	memcpy(call->recvbuf + cell.begin, nezha_node_out(node, c, q % NEZHA_NODE_OUT), cell.length);
+	deliver(call, cell, nezha_node_out(node, c, q % NEZHA_NODE_OUT));
 	node->collected[c]++;
 	call->missing--;
 	set(nezha_node_taken(node, node->local, c), q + 1);

@@ -94,6 +94,7 @@ tests_unit_test_aggd_shun_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_ina_slots
 tests_unit_test_ina_slots_LDADD = libnezha_aggd.la $(CMOCKA_LIBS)
 unit_tests += tests/unit/test_split
+unit_tests += tests/unit/test_past
 if HAVE_XDP
 unit_tests += tests/unit/test_xdp
 endif

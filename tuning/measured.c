@@ -10,24 +10,30 @@
 #include "tuning/status.h"
 #include "tuning/table.h"
 
-static struct nezha_measured_size *find(struct nezha_measured *measured, uint64_t bytes)
+/* How many sizes are smaller: the place of that size, if it is there. */
+static size_t smaller(const struct nezha_measured *measured, uint64_t bytes)
 {
-	for (size_t i = 0; i < measured->count; i++)
-		if (measured->size[i].bytes == bytes)
-			return &measured->size[i];
-	return NULL;
+	size_t i = 0;
+
+	while (i < measured->count && measured->size[i].bytes < bytes)
+		i++;
+	return i;
+}
+
+static bool is_there(const struct nezha_measured *measured, size_t i, uint64_t bytes)
+{
+	return i < measured->count && measured->size[i].bytes == bytes;
 }
 
 /* The place of that size, made if there is none; NULL: no room. */
 static struct nezha_measured_size *place(struct nezha_measured *measured, uint64_t bytes)
 {
-	struct nezha_measured_size *known = find(measured, bytes);
-	size_t i = 0;
+	size_t i = smaller(measured, bytes);
 
-	if (known || measured->count == NEZHA_MEASURED_SIZES)
-		return known;
-	while (i < measured->count && measured->size[i].bytes < bytes)
-		i++;
+	if (is_there(measured, i, bytes))
+		return &measured->size[i];
+	if (measured->count == NEZHA_MEASURED_SIZES)
+		return NULL;
 	memmove(&measured->size[i + 1], &measured->size[i],
 	        (measured->count - i) * sizeof measured->size[i]);
 	measured->count++;
@@ -146,10 +152,14 @@ static int take_job(struct nezha_measured *measured, const char *rest)
 
 static int take_size(struct nezha_measured *measured, uint64_t bytes)
 {
-	struct nezha_measured_size *size = find(measured, bytes);
+	size_t at = smaller(measured, bytes);
+	struct nezha_measured_size *size;
 	bool told = false;
 
-	for (size_t i = 0; size && size->jobs < NEZHA_MEASURED_JOBS && i < size->count; i++)
+	if (!is_there(measured, at, bytes))
+		return NEZHA_ERR_INVALID;
+	size = &measured->size[at];
+	for (size_t i = 0; size->jobs < NEZHA_MEASURED_JOBS && i < size->count; i++)
 		told |= size->time[i].job_ns[size->jobs] > 0;
 	if (!told)
 		return NEZHA_ERR_INVALID;
@@ -213,8 +223,7 @@ bool nezha_measured_any(const struct nezha_measured *measured)
 
 const struct nezha_measured_size *nezha_measured_find(const struct nezha_measured *measured, uint64_t bytes)
 {
-	for (size_t i = 0; i < measured->count; i++)
-		if (measured->size[i].bytes == bytes && measured->size[i].jobs)
-			return &measured->size[i];
-	return NULL;
+	size_t i = smaller(measured, bytes);
+
+	return is_there(measured, i, bytes) && measured->size[i].jobs ? &measured->size[i] : NULL;
 }

@@ -87,12 +87,18 @@ static int pick_in_turn(const struct nezha_path_view *paths, size_t count, uint6
 	return ready;
 }
 
+/* Less before it; on a tie, as where each block has arrived when the next one is dealt out, less given to it. */
+static bool is_emptier(const struct nezha_path_view *a, const struct nezha_path_view *b)
+{
+	return a->in_flight < b->in_flight || (a->in_flight == b->in_flight && a->share < b->share);
+}
+
 static int pick_slice(const struct nezha_path_view *paths, size_t count)
 {
 	int best = -1;
 
 	for (size_t i = 0; i < count; i++)
-		if (paths[i].up && paths[i].ready && (best < 0 || paths[i].in_flight < paths[best].in_flight))
+		if (paths[i].up && paths[i].ready && (best < 0 || is_emptier(&paths[i], &paths[best])))
 			best = (int)i;
 	return best;
 }

@@ -7,7 +7,7 @@
  *         few ms: so a wrong rate moves little, and every path is kept busy, and measured, until the end.
  * static  shares by nominal speed (the papers' MRIB baseline).
  * share   parts that are fixed for the call (share.h: the Nezha paper's rule): the path furthest behind its own.
- * slice   of the paths with room the one with the least before it (the papers' MPTCP baseline). */
+ * slice   of the paths with room the one with the least before it (the papers' MPTCP baseline), in turn on a tie. */
 #ifndef NEZHA_RAILS_POLICY_H
 #define NEZHA_RAILS_POLICY_H
 

@@ -93,6 +93,23 @@ static void test_slice_takes_the_emptier(void **state)
 	assert_int_equal(pick(NEZHA_POLICY_SLICE, view, 2, 1 << 20, 0), 0);
 }
 
+/* Each block has arrived before the next one is dealt out: the paths are used in turn none the less. */
+static void test_slice_takes_turns_on_a_tie(void **state)
+{
+	struct nezha_path_view view[] = {
+		{ .up = true, .ready = true, .rate = 500 * MBIT },
+		{ .up = true, .ready = true, .rate = 500 * MBIT },
+	};
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		int path = pick(NEZHA_POLICY_SLICE, view, 2, 1 << 20, 0);
+
+		assert_int_equal(path, i % 2);
+		view[path].share += 1e-3;
+	}
+}
+
 static void test_one_block_takes_the_fast_path(void **state)
 {
 	const double mbit[] = { 100, 900 };
@@ -180,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_shares_follow_rates),
 		cmocka_unit_test(test_share_is_strict),
 		cmocka_unit_test(test_slice_takes_the_emptier),
+		cmocka_unit_test(test_slice_takes_turns_on_a_tie),
 		cmocka_unit_test(test_one_block_takes_the_fast_path),
 		cmocka_unit_test(test_declines_at_the_tail),
 		cmocka_unit_test(test_a_wrong_rate_keeps_a_path_busy),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "rails/service.h"
@@ -240,9 +241,16 @@ static bool finish(void *rail, struct nezha_call *call)
 	return !ina->failed && nezha_ina_fixed_tells(&ina->fixed);
 }
 
-void nezha_ina_ready(struct nezha_ina_socket *socket)
+/* Also between calls: what is not noticed now has no other event. */
+void nezha_ina_ready(struct nezha_ina_socket *socket, uint32_t events)
 {
-	if (socket->end.fd >= 0 && socket->ina->open)
+	if (socket->end.fd < 0)
+		return;
+	if (events & EPOLLOUT && socket->full)
+		nezha_ina_unblock(socket);
+	if (events & ~(uint32_t)EPOLLOUT)
+		socket->unread = true;
+	if (socket->ina->open)
 		move(socket->ina);
 }
 

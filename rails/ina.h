@@ -27,6 +27,8 @@ enum nezha_ina_state {
 struct nezha_ina_socket {
 	struct nezha_endpoint end;       /* first: what epoll hands back */
 	struct nezha_ina *ina;
+	bool unread;                     /* something may wait in it */
+	bool full;                       /* it has refused a packet: the event loop tells when it takes more */
 };
 
 struct nezha_ina {
@@ -84,8 +86,8 @@ void nezha_ina_tell_full(struct nezha_team *team);
 
 extern const struct nezha_collective_ops nezha_ina_rail;
 
-/* One of the sockets has something. */
-void nezha_ina_ready(struct nezha_ina_socket *socket);
+/* One of the sockets has something, or takes something again (epoll's events). */
+void nezha_ina_ready(struct nezha_ina_socket *socket, uint32_t events);
 
 /* What all teams together have sent over aggregator `index`. */
 void nezha_ina_stats(const struct nezha_engine *engine, uint32_t index, struct nezha_rail_stats *out);
@@ -125,6 +127,9 @@ void nezha_ina_close_sockets(struct nezha_ina *ina);
 
 /* The sockets are watched by the engine's event loop from now on. */
 int nezha_ina_watch(struct nezha_ina *ina);
+
+/* The socket takes packets again. */
+void nezha_ina_unblock(struct nezha_ina_socket *socket);
 
 /* Whether a beacon of the session has come. */
 bool nezha_ina_heard_beacon(struct nezha_ina *ina);

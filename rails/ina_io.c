@@ -31,7 +31,7 @@ static int make_socket(struct nezha_ina *ina, struct nezha_ina_socket *out)
 	setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof on);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-	*out = (struct nezha_ina_socket){ { NEZHA_END_INA, fd }, ina };
+	*out = (struct nezha_ina_socket){ .end = { NEZHA_END_INA, fd }, .ina = ina, .unread = true };
 	return NEZHA_OK;
 }
 
@@ -40,6 +40,7 @@ static void close_socket(struct nezha_ina_socket *socket)
 	if (socket->end.fd >= 0)
 		close(socket->end.fd);
 	socket->end.fd = -1;
+	socket->unread = false;
 }
 
 void nezha_ina_close_sockets(struct nezha_ina *ina)
@@ -97,11 +98,24 @@ int nezha_ina_open_group(struct nezha_ina *ina)
 
 int nezha_ina_watch(struct nezha_ina *ina)
 {
-	int rc = nezha_engine_watch(ina->engine, &ina->direct.end);
+	int rc = nezha_engine_watch_input(ina->engine, &ina->direct.end);
 
 	if (rc == NEZHA_OK && ina->group.end.fd >= 0)
-		rc = nezha_engine_watch(ina->engine, &ina->group.end);
+		rc = nezha_engine_watch_input(ina->engine, &ina->group.end);
 	return rc;
+}
+
+/* If the event loop cannot tell, the call's next look at it tries again. */
+static void block(struct nezha_ina_socket *socket)
+{
+	if (!socket->full)
+		socket->full = nezha_engine_want_room(socket->ina->engine, &socket->end, true) == NEZHA_OK;
+}
+
+void nezha_ina_unblock(struct nezha_ina_socket *socket)
+{
+	socket->full = false;
+	nezha_engine_want_room(socket->ina->engine, &socket->end, false);
 }
 
 bool nezha_ina_heard_beacon(struct nezha_ina *ina)
@@ -171,11 +185,15 @@ static int send_parts(struct nezha_ina *ina, struct iovec *parts, size_t count, 
 {
 	if (nezha_ina_send_run(ina->direct.end.fd, NULL, parts, count, segment) >= 0)
 		return NEZHA_OK;
+	if (errno == EAGAIN) {
+		block(&ina->direct);
+		return NEZHA_INPROGRESS;
+	}
 	if (segment && nezha_ina_only_singly(errno)) {
 		ina->singly = true;
 		return NEZHA_INPROGRESS;
 	}
-	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
+	return errno == ENOBUFS || errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
 }
 
 /* Whether the chunk can be sent by now. */
@@ -227,7 +245,7 @@ int nezha_ina_send(struct nezha_ina *ina, uint64_t now)
 	uint32_t most;
 	int rc = NEZHA_OK;
 
-	while (rc == NEZHA_OK && (most = nezha_ina_window_room(&ina->window)))
+	while (rc == NEZHA_OK && !ina->direct.full && (most = nezha_ina_window_room(&ina->window)))
 		rc = send_run(ina, most, now);
 	return rc < 0 ? rc : NEZHA_OK;
 }
@@ -286,7 +304,7 @@ static bool from_aggregator(const struct nezha_ina *ina, const struct sockaddr_i
 	return from->sin_addr.s_addr == where->address.s_addr && from->sin_port == htons(where->port);
 }
 
-static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *socket, uint64_t now)
+static int receive_from(struct nezha_ina *ina, struct nezha_ina_socket *socket, uint64_t now)
 {
 	for (int i = 0; i < MESSAGES_MOST; i++) {
 		union nezha_ina_control control;
@@ -298,8 +316,10 @@ static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *so
 		ssize_t n = recvmsg(socket->end.fd, &message, MSG_DONTWAIT);
 		size_t segment;
 
-		if (n < 0)
+		if (n < 0) {
+			socket->unread = errno != EAGAIN;
 			return errno == EAGAIN || errno == EINTR ? NEZHA_OK : NEZHA_ERR_CLOSED;
+		}
 		segment = nezha_ina_run_segment(&message, (size_t)n);
 		for (size_t at = 0; from_aggregator(ina, &from) && at < (size_t)n; at += segment)
 			packet(ina, ina->scratch + at, (size_t)n - at < segment ? (size_t)n - at : segment, now);
@@ -309,10 +329,10 @@ static int receive_from(struct nezha_ina *ina, const struct nezha_ina_socket *so
 
 int nezha_ina_receive(struct nezha_ina *ina, uint64_t now)
 {
-	int rc = receive_from(ina, &ina->direct, now);
+	int rc = ina->direct.unread ? receive_from(ina, &ina->direct, now) : NEZHA_OK;
 
 	/* One of its errors may stand for an earlier packet; the next call tells whether it lasts. */
-	if (rc >= 0 && ina->group.end.fd >= 0)
+	if (rc >= 0 && ina->group.unread)
 		rc = receive_from(ina, &ina->group, now);
 	return rc;
 }

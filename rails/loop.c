@@ -23,15 +23,30 @@
 
 /* ---- events ---- */
 
-int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end)
+static int control(struct nezha_engine *engine, int operation, struct nezha_endpoint *end, uint32_t events)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = end };
+	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = end };
 
-	if (end->fd >= 0 && epoll_ctl(engine->epoll, EPOLL_CTL_ADD, end->fd, &event)) {
+	if (end->fd >= 0 && epoll_ctl(engine->epoll, operation, end->fd, &event)) {
 		nezha_warn("epoll_ctl: %m");
 		return NEZHA_ERR_SYSTEM;
 	}
 	return NEZHA_OK;
+}
+
+int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end)
+{
+	return control(engine, EPOLL_CTL_ADD, end, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+}
+
+int nezha_engine_watch_input(struct nezha_engine *engine, struct nezha_endpoint *end)
+{
+	return control(engine, EPOLL_CTL_ADD, end, EPOLLIN);
+}
+
+int nezha_engine_want_room(struct nezha_engine *engine, struct nezha_endpoint *end, bool wanted)
+{
+	return control(engine, EPOLL_CTL_MOD, end, EPOLLIN | (wanted ? EPOLLOUT : 0));
 }
 
 void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end)
@@ -133,7 +148,7 @@ static void dispatch(struct nezha_engine *engine, const struct epoll_event *even
 		nezha_inlink_receive((struct nezha_inpath *)((char *)end - offsetof(struct nezha_inpath, events)));
 		break;
 	case NEZHA_END_INA:
-		nezha_ina_ready((struct nezha_ina_socket *)end);
+		nezha_ina_ready((struct nezha_ina_socket *)end, event->events);
 		break;
 	}
 }

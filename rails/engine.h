@@ -144,10 +144,10 @@ struct nezha_team *nezha_engine_team(struct nezha_engine *engine, uint64_t id);
 int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end);
 void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end);
 
-/* Registers one that has an event when there is something to read and, as long as room is wanted, when it takes more: a UDP socket would
- * have one for every packet that leaves it.  NEZHA_ERR_SYSTEM. */
+/* Registers one that has an event when there is something to read; changes that to when there is (input), and when it takes more (room): a
+ * UDP socket has an event for every packet that comes or leaves it.  NEZHA_ERR_SYSTEM. */
 int nezha_engine_watch_input(struct nezha_engine *engine, struct nezha_endpoint *end);
-int nezha_engine_want_room(struct nezha_engine *engine, struct nezha_endpoint *end, bool wanted);
+int nezha_engine_want(struct nezha_engine *engine, struct nezha_endpoint *end, bool input, bool room);
 
 /* One turn, a millisecond long at most: events, timers.  The lock is held, and given up while it sleeps. */
 void nezha_engine_step(struct nezha_engine *engine);

@@ -68,6 +68,7 @@ struct nezha_ina {
 	bool failed;                     /* blocks were returned */
 
 	bool singly;                     /* the kernel refuses runs of packets on this session's way */
+	bool hushed;                     /* what comes is no event */
 	char *scratch;                   /* NEZHA_INA_MESSAGE bytes */
 };
 
@@ -125,11 +126,17 @@ int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk
 int nezha_ina_open_group(struct nezha_ina *ina);
 void nezha_ina_close_sockets(struct nezha_ina *ina);
 
+/* How many slots of `chunk` bytes, as many as its direct socket's buffer holds results for. */
+uint16_t nezha_ina_window_wanted(const struct nezha_ina *ina, uint16_t chunk);
+
 /* The sockets are watched by the engine's event loop from now on. */
 int nezha_ina_watch(struct nezha_ina *ina);
 
 /* The socket takes packets again. */
 void nezha_ina_unblock(struct nezha_ina_socket *socket);
+
+/* What comes shall rouse nobody: whoever looks reads.  Or, again, it shall. */
+void nezha_ina_hush(struct nezha_ina *ina, bool hushed);
 
 /* Whether a beacon of the session has come. */
 bool nezha_ina_heard_beacon(struct nezha_ina *ina);

@@ -19,6 +19,8 @@
 #define RUN_MOST 32
 #define BUFFER (4 << 20)         /* bytes: a window of results that comes while nobody looks */
 #define MESSAGES_MOST 64         /* taken in at a time */
+#define WINDOW_MOST 512          /* slots */
+#define WINDOW_LEAST 256
 
 /* ---- opening ---- */
 
@@ -61,7 +63,7 @@ int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk
 		from.sin_addr = ina->engine->rails[ina->rail].nic.address;
 	if (make_socket(ina, &ina->direct) != NEZHA_OK)
 		return NEZHA_ERR_SYSTEM;
-	ina->singly = false;
+	ina->singly = ina->hushed = false;
 	if (bind(ina->direct.end.fd, (struct sockaddr *)&from, sizeof from) ||
 	    connect(ina->direct.end.fd, (struct sockaddr *)&to, sizeof to) ||
 	    getsockname(ina->direct.end.fd, (struct sockaddr *)&from, &length))
@@ -72,6 +74,15 @@ int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk
 	                    most < NEZHA_INA_CHUNK_MIN ? NEZHA_INA_CHUNK_MIN : most);
 	*port = ntohs(from.sin_port);
 	return NEZHA_OK;
+}
+
+uint16_t nezha_ina_window_wanted(const struct nezha_ina *ina, uint16_t chunk)
+{
+	int bytes = 0;
+	socklen_t length = sizeof bytes;
+
+	getsockopt(ina->direct.end.fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length);
+	return WINDOW_MOST * chunk <= bytes ? WINDOW_MOST : WINDOW_LEAST;
 }
 
 int nezha_ina_open_group(struct nezha_ina *ina)
@@ -109,13 +120,22 @@ int nezha_ina_watch(struct nezha_ina *ina)
 static void block(struct nezha_ina_socket *socket)
 {
 	if (!socket->full)
-		socket->full = nezha_engine_want_room(socket->ina->engine, &socket->end, true) == NEZHA_OK;
+		socket->full = nezha_engine_want(socket->ina->engine, &socket->end, !socket->ina->hushed, true) == NEZHA_OK;
 }
 
 void nezha_ina_unblock(struct nezha_ina_socket *socket)
 {
 	socket->full = false;
-	nezha_engine_want_room(socket->ina->engine, &socket->end, false);
+	nezha_engine_want(socket->ina->engine, &socket->end, !socket->ina->hushed, false);
+}
+
+void nezha_ina_hush(struct nezha_ina *ina, bool hushed)
+{
+	if (ina->hushed == hushed)
+		return;
+	ina->hushed = hushed;
+	nezha_engine_want(ina->engine, &ina->direct.end, !hushed, ina->direct.full);
+	nezha_engine_want(ina->engine, &ina->group.end, !hushed, false);
 }
 
 bool nezha_ina_heard_beacon(struct nezha_ina *ina)
@@ -329,10 +349,10 @@ static int receive_from(struct nezha_ina *ina, struct nezha_ina_socket *socket, 
 
 int nezha_ina_receive(struct nezha_ina *ina, uint64_t now)
 {
-	int rc = ina->direct.unread ? receive_from(ina, &ina->direct, now) : NEZHA_OK;
+	int rc = ina->direct.unread || ina->hushed ? receive_from(ina, &ina->direct, now) : NEZHA_OK;
 
 	/* One of its errors may stand for an earlier packet; the next call tells whether it lasts. */
-	if (rc >= 0 && ina->group.unread)
+	if (rc >= 0 && ina->group.end.fd >= 0 && (ina->group.unread || ina->hushed))
 		rc = receive_from(ina, &ina->group, now);
 	return rc;
 }

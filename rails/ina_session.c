@@ -23,7 +23,6 @@
 #define PAUSE_BARREN (10 * NEZHA_SEC)    /* ... the most: its packets do not get through, and each costs a call 90 ms */
 #define PAUSE_REFUSED (2 * NEZHA_SEC)
 #define PAUSE_LEFT (2 * NEZHA_SEC)       /* another rank has freed the communicator: this one will, too */
-#define WINDOW_WANTED 256
 
 static struct sockaddr_in address_of(const struct nezha_ina *ina)
 {
@@ -139,7 +138,7 @@ static void join(struct nezha_ina *ina, const unsigned char *nonce)
 	}
 	nezha_ina_record_make(NEZHA_INA_JOIN, &record);
 	record.join = (struct nezha_ina_join){ .ranks = (uint16_t)ina->team->ranks, .rank = (uint16_t)ina->team->rank,
-	                                       .port = port, .chunk = chunk, .window = WINDOW_WANTED };
+	                                       .port = port, .chunk = chunk, .window = nezha_ina_window_wanted(ina, chunk) };
 	nezha_ina_prove(ina->engine->key, ina->team->id, nonce, &record.join);
 	if (say(ina, &record))
 		wait_for(ina, NEZHA_INA_JOINING, JOIN_LIMIT);

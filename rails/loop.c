@@ -44,9 +44,9 @@ int nezha_engine_watch_input(struct nezha_engine *engine, struct nezha_endpoint 
 	return control(engine, EPOLL_CTL_ADD, end, EPOLLIN);
 }
 
-int nezha_engine_want_room(struct nezha_engine *engine, struct nezha_endpoint *end, bool wanted)
+int nezha_engine_want(struct nezha_engine *engine, struct nezha_endpoint *end, bool input, bool room)
 {
-	return control(engine, EPOLL_CTL_MOD, end, EPOLLIN | (wanted ? EPOLLOUT : 0));
+	return control(engine, EPOLL_CTL_MOD, end, (input ? EPOLLIN : 0) | (room ? EPOLLOUT : 0));
 }
 
 void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end)

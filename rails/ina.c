@@ -14,9 +14,6 @@
 
 #define SILENCE (90 * NEZHA_MSEC)        /* without a word although asked every 20 ms: it is dead */
 #define AGAIN_MOST 32                    /* chunks sent again at a time */
-#define STEADY_FLIGHT 64                 /* chunks */
-#define STEADY_TRIP (4 * NEZHA_MSEC)     /* of a chunk, at least: a turn of the engine is a millisecond */
-#define STEADY_LEAST (3 * NEZHA_MSEC)    /* ... to go on with it */
 
 /* ---- the end of blocks ---- */
 
@@ -148,16 +145,6 @@ static void send_lost(struct nezha_ina *ina, uint64_t now)
 		}
 }
 
-/* While several turns' worth of chunks is on the way and more is to be sent, a look at each turn of the engine keeps the window moving, and
- * being roused by each packet is mere processor time. */
-static bool is_steady(const struct nezha_ina *ina)
-{
-	const struct nezha_ina_window *window = &ina->window;
-
-	return window->next != window->end && window->flight >= STEADY_FLIGHT &&
-	       window->smooth >= (ina->hushed ? STEADY_LEAST : STEADY_TRIP);
-}
-
 static void move(struct nezha_ina *ina)
 {
 	uint64_t now = nezha_now();
@@ -173,7 +160,7 @@ static void move(struct nezha_ina *ina)
 	if (ina->open)
 		ask(ina, now);
 	if (ina->open)
-		nezha_ina_hush(ina, is_steady(ina));
+		nezha_ina_hush(ina, nezha_ina_window_steady(&ina->window, ina->hushed));
 	if (ina->open && ina->silent > SILENCE)
 		nezha_ina_fail(ina, "it is silent");
 }

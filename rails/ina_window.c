@@ -10,6 +10,9 @@
 #define LOSS_SOME 0.02                   /* above, it takes no more */
 #define ROOM_SMALL 32                    /* which always grows: losses may be the link's own */
 #define LOSS_SHRINK 0.6
+#define STEADY_FLIGHT 64                 /* chunks */
+#define STEADY_TRIP (4 * NEZHA_MSEC)     /* of a chunk */
+#define STEADY_LEAST (3 * NEZHA_MSEC)    /* ... to go on so */
 #define REORDERING (100 * NEZHA_USEC)    /* at least: packets that overtake others are not the end of these */
 
 static struct nezha_ina_chunk *chunk_of(struct nezha_ina_window *window, uint32_t seq)
@@ -112,6 +115,12 @@ bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, ui
 	if ((int32_t)(window->first - window->round) >= 0)
 		end_round(window);
 	return true;
+}
+
+bool nezha_ina_window_steady(const struct nezha_ina_window *window, bool already)
+{
+	return window->next != window->end && window->flight >= STEADY_FLIGHT &&
+	       window->smooth >= (already ? STEADY_LEAST : STEADY_TRIP);
 }
 
 void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq)

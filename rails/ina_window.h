@@ -56,6 +56,10 @@ void nezha_ina_window_sent(struct nezha_ina_window *window, uint32_t seq, uint64
 /* Its result has come; false: it is not awaited (it came twice, or is no chunk of the call). */
 bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, uint64_t now);
 
+/* While several turns' worth of chunks is on its way and more is to be sent, a look at each turn of the engine, a millisecond, keeps the
+ * window moving, and being roused by each packet is mere processor time.  `already`: it was so. */
+bool nezha_ina_window_steady(const struct nezha_ina_window *window, bool already);
+
 /* The aggregator has said that others' contributions to the chunk are missing. */
 void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq);
 

@@ -170,6 +170,36 @@ static void test_late_rank(void **state)
 	assert_false(nezha_ina_window_busy(&window));
 }
 
+/* Steady is what has long trips, much on the way and more to send. */
+static void test_steady(void **state)
+{
+	struct nezha_ina_window window;
+	uint64_t now = NEZHA_SEC;
+
+	(void)state;
+	nezha_ina_window_open(&window, SLOTS);
+	nezha_ina_window_begin(&window, 200, now);
+	while (nezha_ina_window_room(&window))
+		nezha_ina_window_sent(&window, window.next, now);
+	assert_false(nezha_ina_window_steady(&window, false));
+	now += 5 * NEZHA_MSEC;
+	for (uint32_t seq = 0; seq < 8; seq++)
+		nezha_ina_window_answered(&window, seq, now);
+	assert_false(nezha_ina_window_steady(&window, false));    /* too little is on the way */
+	while (nezha_ina_window_room(&window))
+		nezha_ina_window_sent(&window, window.next, now);
+	assert_true(nezha_ina_window_steady(&window, false));
+	window.smooth = 3500 * NEZHA_USEC;
+	assert_false(nezha_ina_window_steady(&window, false));
+	assert_true(nezha_ina_window_steady(&window, true));
+	window.smooth = 2500 * NEZHA_USEC;
+	assert_false(nezha_ina_window_steady(&window, true));
+	window.smooth = 5 * NEZHA_MSEC;
+	while (window.next != window.end)
+		nezha_ina_window_sent(&window, window.next, now);
+	assert_false(nezha_ina_window_steady(&window, true));     /* the last ones */
+}
+
 /* Numbers wrap. */
 static void test_wrap(void **state)
 {
@@ -190,6 +220,7 @@ int main(void)
 		cmocka_unit_test(test_bad_link),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_late_rank),
+		cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_wrap),
 	};
 

@@ -144,8 +144,8 @@ struct nezha_team *nezha_engine_team(struct nezha_engine *engine, uint64_t id);
 int nezha_engine_watch(struct nezha_engine *engine, struct nezha_endpoint *end);
 void nezha_engine_unwatch(struct nezha_engine *engine, struct nezha_endpoint *end);
 
-/* Registers one that has an event when there is something to read; changes that to when there is (input), and when it takes more (room): a
- * UDP socket has an event for every packet that comes or leaves it.  NEZHA_ERR_SYSTEM. */
+/* Registers a UDP socket, which would have an event for every packet that comes or leaves: for what comes; later for what comes (input), for
+ * room to send (room), for both or none.  NEZHA_ERR_SYSTEM. */
 int nezha_engine_watch_input(struct nezha_engine *engine, struct nezha_endpoint *end);
 int nezha_engine_want(struct nezha_engine *engine, struct nezha_endpoint *end, bool input, bool room);
 

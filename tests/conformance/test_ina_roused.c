@@ -23,17 +23,31 @@
 #define SLOW_USEC 2000           /* for each */
 #define LONG (3u << 20)          /* elements: several windows of chunks */
 
-static atomic_bool refusing;
+static atomic_bool refusing, poor;
 static atomic_uint asked, refused, hushed, heard;
 static _Thread_local bool slow;
 
-/* These two in place of the C library's, for the whole program. */
+/* These three in place of the C library's, for the whole program. */
 
 int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
 {
 	if (operation == EPOLL_CTL_MOD)
 		atomic_fetch_add(event->events & EPOLLIN ? &heard : &hushed, 1);
 	return (int)syscall(SYS_epoll_ctl, epoll, operation, fd, event);
+}
+
+/* Poor is who may not have the receive buffer that it wants. */
+int setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+{
+	const int little = 100000;
+
+	if (level == SOL_SOCKET && atomic_load(&poor) && option == SO_RCVBUFFORCE) {
+		errno = EPERM;
+		return -1;
+	}
+	if (level == SOL_SOCKET && atomic_load(&poor) && option == SO_RCVBUF)
+		value = &little;
+	return (int)syscall(SYS_setsockopt, fd, level, option, value, length);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
@@ -104,11 +118,32 @@ static void test_long_way(void **state)
 	daemons_end(SIGTERM);
 }
 
+static void count_slots(struct member *member, void *wanted)
+{
+	EXPECT(member, ina_use(member, 0));
+	EXPECT(member, LIST_FIRST(&member->engine->inas)->welcome.window == *(const uint16_t *)wanted);
+}
+
+/* No more results are on the way than the socket holds. */
+static void test_slots(void **state)
+{
+	uint16_t many = 512, few = 256;
+
+	(void)state;
+	daemons_start("64M");
+	assert_int_equal(ina_run(2, 1, 1, count_slots, &many), 0);
+	atomic_store(&poor, true);
+	assert_int_equal(ina_run(2, 1, 1, count_slots, &few), 0);
+	atomic_store(&poor, false);
+	daemons_end(SIGTERM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_long_way),
+		cmocka_unit_test(test_slots),
 	};
 	int status = ina_prepare();
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 bool nomemory_arm(long n);
-bool nomemory_spent(void);
+uintptr_t nomemory_site(void);
 
 /* glibc's own, under the names that it gives them for replacements such as this one. */
 extern void *__libc_malloc(size_t size);
@@ -20,6 +20,7 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 
 static uintptr_t begin, end;    /* the backend's code */
 static atomic_long left;        /* allocations until the one that fails; 0: none shall */
+static atomic_uintptr_t site;   /* where in the backend's code the one that failed was asked for */
 
 static int find_backend(struct dl_phdr_info *object, size_t size, void *unused)
 {
@@ -39,20 +40,22 @@ bool nomemory_arm(long n)
 {
 	if (!end)
 		dl_iterate_phdr(find_backend, NULL);
+	atomic_store(&site, 0);
 	atomic_store(&left, n);
 	return end;
 }
 
-/* Whether it has failed. */
-bool nomemory_spent(void)
+/* Where it was asked for, one number for each place in the code; 0: it has not failed. */
+uintptr_t nomemory_site(void)
 {
-	return atomic_load(&left) <= 0;
+	return atomic_load(&site);
 }
 
 static bool fails(const void *caller)
 {
 	if ((uintptr_t)caller < begin || (uintptr_t)caller >= end || atomic_load(&left) <= 0 || atomic_fetch_sub(&left, 1) != 1)
 		return false;
+	atomic_store(&site, (uintptr_t)caller - begin);
 	errno = ENOMEM;
 	return true;
 }

@@ -10,10 +10,18 @@
 #define COUNT 300001
 #define CALLS 2
 #define SECONDS 20        /* for one communicator */
+#define PLACES 64
 #define FREE_ROUNDS 3     /* without a failure: how many allocations there are depends on who is early */
 
+/* Places in Nezha's code. */
+struct places {
+	unsigned long at[PLACES];
+	int count;
+};
+
 static int x[COUNT];
-static bool (*arm)(long n), (*spent)(void);
+static bool (*arm)(long n);
+static uintptr_t (*site)(void);
 
 static bool call(MPI_Comm comm, int k)
 {
@@ -41,10 +49,9 @@ static bool call_alike(MPI_Comm comm, int k)
 	return all;
 }
 
-/* The n-th allocation fails.  Whether the calls went well; *failed: whether there was such an allocation. */
-static bool lack(int rank, long n, bool *failed)
+/* The n-th allocation fails.  Whether the calls went well; *where: the place in the code that asked for it, 0 if there was none. */
+static bool lack(int rank, long n, unsigned long *where)
 {
-	int now = 0;
 	bool well = true;
 	MPI_Comm comm;
 
@@ -55,14 +62,14 @@ static bool lack(int rank, long n, bool *failed)
 		fail("there is no backend of Nezha's");
 	for (int k = 0; k < CALLS && well; k++)
 		well = call_alike(comm, k);
+	*where = 0;
 	if (world_rank == rank) {
-		now = spent();
+		*where = site();
 		arm(0);
 	}
 	MPI_Comm_free(&comm);
-	MPI_Bcast(&now, 1, MPI_INT, rank, MPI_COMM_WORLD);
-	*failed = now;
-	if (!well && !*failed)
+	MPI_Bcast(where, 1, MPI_UNSIGNED_LONG, rank, MPI_COMM_WORLD);
+	if (!well && !*where)
 		fail("no allocation failed, but a call did");
 	return well;
 }
@@ -77,26 +84,46 @@ static bool all_good(void)
 	return !all;
 }
 
+/* Adds a place to those that an error came from, each once.  The service thread allocates, too, when a peer calls or more is to be
+ * polled, so that one place may be the n-th of a communicator and the n+1-st of the next, and fail twice. */
+static void note(struct places *places, unsigned long where)
+{
+	for (int i = 0; i < places->count; i++)
+		if (places->at[i] == where)
+			return;
+	if (places->count < PLACES)
+		places->at[places->count++] = where;
+}
+
+static void tell(int lacks, const struct places *errors)
+{
+	if (!world_rank)
+		printf("%d allocations failed, at %d places with an error\n", lacks, errors->count);
+}
+
 static void lack_in_turn(int rank)
 {
-	int lacks = 0, errors = 0, free_rounds = 0;
-	bool failed;
+	struct places errors = {0};
+	int lacks = 0, free_rounds = 0;
+	unsigned long where;
 
 	for (long n = 1; free_rounds < FREE_ROUNDS && all_good(); n++) {
-		errors += !lack(rank, n, &failed);
-		lacks += failed;
-		free_rounds = failed ? 0 : free_rounds + 1;
+		if (!lack(rank, n, &where))
+			note(&errors, where);
+		lacks += where != 0;
+		free_rounds = where ? 0 : free_rounds + 1;
 	}
-	if (!world_rank)
-		printf("%d allocations failed, %d of them with an error\n", lacks, errors);
+	tell(lacks, &errors);
 }
 
 static void lack_once(int rank, long n)
 {
-	bool failed, well = lack(rank, n, &failed);
+	struct places errors = {0};
+	unsigned long where;
 
-	if (!world_rank)
-		printf("%d allocations failed, %d of them with an error\n", failed, !well);
+	if (!lack(rank, n, &where))
+		note(&errors, where);
+	tell(where != 0, &errors);
 }
 
 int main(int argc, char **argv)
@@ -108,8 +135,8 @@ int main(int argc, char **argv)
 		return 2;
 	rank = (int)number(argv[1], "RANK", 0, world_size - 1);
 	*(void **)&arm = dlsym(RTLD_DEFAULT, "nomemory_arm");
-	*(void **)&spent = dlsym(RTLD_DEFAULT, "nomemory_spent");
-	if (!arm || !spent)
+	*(void **)&site = dlsym(RTLD_DEFAULT, "nomemory_site");
+	if (!arm || !site)
 		fail("nomemory.so is not preloaded");
 	else if (argc > 2)
 		lack_once(rank, number(argv[2], "N", 1, 1000000));

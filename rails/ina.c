@@ -136,10 +136,10 @@ static void ask(struct nezha_ina *ina, uint64_t now)
 
 static void send_lost(struct nezha_ina *ina, uint64_t now)
 {
-	uint32_t lost[AGAIN_MOST], count = nezha_ina_window_lost(&ina->window, lost, AGAIN_MOST);
+	uint32_t lost[AGAIN_MOST], count = nezha_ina_window_lost(&ina->window, lost, AGAIN_MOST, now);
 
 	for (uint32_t i = 0; i < count; i++)
-		if (nezha_ina_send_again(ina, lost[i], false, now) < 0) {
+		if (nezha_ina_send_again(ina, lost[i], nezha_ina_window_was_again(&ina->window, lost[i]), now) < 0) {
 			nezha_ina_fail(ina, "its port is closed");
 			return;
 		}

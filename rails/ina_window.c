@@ -10,10 +10,13 @@
 #define LOSS_SOME 0.02                   /* above, it takes no more */
 #define ROOM_SMALL 32                    /* which always grows: losses may be the link's own */
 #define LOSS_SHRINK 0.6
+#define ROUND_LEAST 32                   /* answers: of fewer, a third may be lost by chance */
 #define STEADY_FLIGHT 64                 /* chunks */
 #define STEADY_TRIP (4 * NEZHA_MSEC)     /* of a chunk */
 #define STEADY_LEAST (3 * NEZHA_MSEC)    /* ... to go on so */
 #define REORDERING (100 * NEZHA_USEC)    /* at least: packets that overtake others are not the end of these */
+#define ASK_LEAST (2 * NEZHA_MSEC)       /* after so long without an answer, at least, the oldest chunk is asked for */
+#define DOUBLE_MOST 8                    /* times that a pause doubles */
 
 static struct nezha_ina_chunk *chunk_of(struct nezha_ina_window *window, uint32_t seq)
 {
@@ -34,6 +37,7 @@ void nezha_ina_window_begin(struct nezha_ina_window *window, uint32_t count, uin
 	window->end = window->next + count;
 	window->flight = 0;
 	window->moved = now;
+	window->asked = 0;
 }
 
 uint32_t nezha_ina_window_room(const struct nezha_ina_window *window)
@@ -51,12 +55,13 @@ void nezha_ina_window_sent(struct nezha_ina_window *window, uint32_t seq, uint64
 	struct nezha_ina_chunk *chunk = chunk_of(window, seq);
 
 	if (seq == window->next) {
-		*chunk = (struct nezha_ina_chunk){ .sent = now };
+		*chunk = (struct nezha_ina_chunk){ .first = now, .sent = now };
 		window->next++;
 		window->flight++;
+		window->asked = 0;
 	} else {
 		chunk->sent = now;
-		chunk->again = true;
+		chunk->again++;
 	}
 	window->moved = now;
 }
@@ -90,7 +95,7 @@ static void end_round(struct nezha_ina_window *window)
 			window->room = ROOM_LEAST;
 		window->threshold = window->room;
 	}
-	window->round = window->next;
+	window->round = window->flight > ROUND_LEAST ? window->flight : ROUND_LEAST;
 	window->gone = window->come = 0;
 }
 
@@ -104,15 +109,15 @@ bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, ui
 	window->flight--;
 	window->come++;
 	window->moved = now;
+	window->asked = 0;
 	if (!chunk->again && !chunk->waits)
 		measure(window, now - chunk->sent);
-	/* What comes sooner than any answer can is the answer to an earlier sending. */
-	if (chunk->sent > window->newest && !chunk->waits && (!chunk->again || now - chunk->sent >= window->least))
-		window->newest = chunk->sent;
+	if (chunk->first > window->newest && !chunk->waits)
+		window->newest = chunk->first;
 	while (window->first != window->next && chunk_of(window, window->first)->answered)
 		window->first++;
 	grow(window, now - chunk->sent);
-	if ((int32_t)(window->first - window->round) >= 0)
+	if (window->come >= window->round)
 		end_round(window);
 	return true;
 }
@@ -129,17 +134,31 @@ void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq)
 		chunk_of(window, seq)->waits = true;
 }
 
-uint32_t nezha_ina_window_lost(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most)
+/* How long to wait for an answer, the times-th time, where one takes about `trip`; 0: unknown. */
+static uint64_t pause(uint64_t trip, uint32_t times)
+{
+	trip <<= times < DOUBLE_MOST ? times : DOUBLE_MOST;
+	return trip && trip < NEZHA_INA_RTO ? trip : NEZHA_INA_RTO;
+}
+
+/* A chunk that another rank lost stays unanswered until that one has sent it again: what is sent meanwhile says nothing about ours, so
+ * from the second time on it is time that tells. */
+static bool is_lost(const struct nezha_ina_window *window, const struct nezha_ina_chunk *chunk, uint64_t apart, uint64_t now)
+{
+	if (!chunk->again)
+		return chunk->first + apart < window->newest;
+	return now - chunk->sent >= pause(window->smooth ? window->smooth + apart : 0, chunk->again - 1);
+}
+
+uint32_t nezha_ina_window_lost(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now)
 {
 	uint64_t apart = window->smooth / 4 > REORDERING ? window->smooth / 4 : REORDERING;
-	uint64_t longer = window->smooth + apart;
 	uint32_t count = 0;
 
 	for (uint32_t seq = window->first; seq != window->next && count < most; seq++) {
 		const struct nezha_ina_chunk *chunk = chunk_of(window, seq);
 
-		/* Sent again, it may be that another rank's contribution was the lost one, which takes that rank as long. */
-		if (chunk->answered || chunk->sent + (chunk->again ? longer : apart) >= window->newest)
+		if (chunk->answered || !is_lost(window, chunk, apart, now))
 			continue;
 		window->gone++;
 		seqs[count++] = seq;
@@ -147,7 +166,19 @@ uint32_t nezha_ina_window_lost(struct nezha_ina_window *window, uint32_t *seqs, 
 	return count;
 }
 
-bool nezha_ina_window_stuck(const struct nezha_ina_window *window, uint64_t now)
+bool nezha_ina_window_was_again(const struct nezha_ina_window *window, uint32_t seq)
 {
-	return window->first != window->next && now - window->moved >= NEZHA_INA_RTO;
+	return window->chunks[seq & (window->slots - 1)].again;
+}
+
+bool nezha_ina_window_stuck(struct nezha_ina_window *window, uint64_t now)
+{
+	uint64_t trips = 2 * window->smooth;
+
+	if (trips && trips < ASK_LEAST)
+		trips = ASK_LEAST;
+	if (window->first == window->next || now - window->moved < pause(trips, window->asked))
+		return false;
+	window->asked++;
+	return true;
 }

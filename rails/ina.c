@@ -128,21 +128,25 @@ static uint32_t chunks_of(const struct nezha_ina *ina, uint32_t b)
 	return (nezha_call_length(&ina->team->call, b) + ina->welcome.chunk - 1) / ina->welcome.chunk;
 }
 
-static void ask(struct nezha_ina *ina, uint64_t now)
+/* `ask`: each of them shall be answered. */
+static void send_again(struct nezha_ina *ina, const uint32_t *seqs, uint32_t count, bool ask, uint64_t now)
 {
-	if (nezha_ina_window_stuck(&ina->window, now) && nezha_ina_send_again(ina, ina->window.first, true, now) < 0)
+	int rc = NEZHA_OK;
+
+	for (uint32_t i = 0; i < count && rc == NEZHA_OK; i++)
+		rc = nezha_ina_send_again(ina, seqs[i], ask || nezha_ina_window_was_again(&ina->window, seqs[i]), now);
+	if (rc < 0)
 		nezha_ina_fail(ina, "its port is closed");
 }
 
-static void send_lost(struct nezha_ina *ina, uint64_t now)
+/* What does not fit now is found lost again, or asked for in its turn. */
+static void repeat(struct nezha_ina *ina, uint64_t now)
 {
-	uint32_t lost[AGAIN_MOST], count = nezha_ina_window_lost(&ina->window, lost, AGAIN_MOST, now);
+	uint32_t seqs[AGAIN_MOST];
 
-	for (uint32_t i = 0; i < count; i++)
-		if (nezha_ina_send_again(ina, lost[i], nezha_ina_window_was_again(&ina->window, lost[i]), now) < 0) {
-			nezha_ina_fail(ina, "its port is closed");
-			return;
-		}
+	send_again(ina, seqs, nezha_ina_window_lost(&ina->window, seqs, AGAIN_MOST, now), false, now);
+	if (ina->open)
+		send_again(ina, seqs, nezha_ina_window_asks(&ina->window, seqs, AGAIN_MOST, now), true, now);
 }
 
 static void move(struct nezha_ina *ina)
@@ -153,12 +157,10 @@ static void move(struct nezha_ina *ina)
 	ina->looked = now;
 	if (nezha_ina_receive(ina, now) < 0)
 		nezha_ina_fail(ina, "its port is closed");
-	if (ina->open)
-		send_lost(ina, now);
+	if (ina->open && !ina->direct.full)
+		repeat(ina, now);
 	if (ina->open && nezha_ina_send(ina, now) < 0)
 		nezha_ina_fail(ina, "nothing can be sent to it");
-	if (ina->open)
-		ask(ina, now);
 	if (ina->open)
 		nezha_ina_hush(ina, nezha_ina_window_steady(&ina->window, ina->hushed));
 	if (ina->open && ina->silent > SILENCE)

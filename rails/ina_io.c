@@ -283,7 +283,7 @@ int nezha_ina_send_again(struct nezha_ina *ina, uint32_t seq, bool answer, uint6
 		nezha_ina_count_sent(ina, header.length);
 		nezha_ina_counters(ina)->bytes_resent += header.length;
 	}
-	return rc < 0 ? rc : NEZHA_OK;
+	return rc;
 }
 
 /* ---- receiving ---- */
@@ -326,7 +326,10 @@ static bool from_aggregator(const struct nezha_ina *ina, const struct sockaddr_i
 
 static int receive_from(struct nezha_ina *ina, struct nezha_ina_socket *socket, uint64_t now)
 {
-	for (int i = 0; i < MESSAGES_MOST; i++) {
+	/* While packets do not rouse it, what is left now would wait for the next turn. */
+	int most = ina->hushed ? WINDOW_MOST : MESSAGES_MOST;
+
+	for (int i = 0; i < most; i++) {
 		union nezha_ina_control control;
 		struct iovec buffer = { ina->scratch, NEZHA_INA_MESSAGE };
 		struct sockaddr_in from = { .sin_family = AF_UNSPEC };

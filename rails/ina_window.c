@@ -29,6 +29,7 @@ void nezha_ina_window_open(struct nezha_ina_window *window, uint32_t slots)
 	window->slots = slots;
 	window->room = slots < ROOM_FIRST ? slots : ROOM_FIRST;
 	window->threshold = slots;
+	window->asks = 1;
 }
 
 void nezha_ina_window_begin(struct nezha_ina_window *window, uint32_t count, uint64_t now)
@@ -37,7 +38,8 @@ void nezha_ina_window_begin(struct nezha_ina_window *window, uint32_t count, uin
 	window->end = window->next + count;
 	window->flight = 0;
 	window->moved = now;
-	window->asked = 0;
+	window->unheard = 0;
+	window->asks = 1;
 }
 
 uint32_t nezha_ina_window_room(const struct nezha_ina_window *window)
@@ -57,13 +59,13 @@ void nezha_ina_window_sent(struct nezha_ina_window *window, uint32_t seq, uint64
 	if (seq == window->next) {
 		*chunk = (struct nezha_ina_chunk){ .first = now, .sent = now };
 		window->next++;
-		window->flight++;
-		window->asked = 0;
+		if (!window->flight++)
+			window->moved = now;
 	} else {
 		chunk->sent = now;
 		chunk->again++;
+		window->moved = now;
 	}
-	window->moved = now;
 }
 
 static void measure(struct nezha_ina_window *window, uint64_t trip)
@@ -108,10 +110,14 @@ bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, ui
 	chunk->answered = true;
 	window->flight--;
 	window->come++;
+	window->gone += chunk->again && !chunk->waits;
 	window->moved = now;
-	window->asked = 0;
-	if (!chunk->again && !chunk->waits)
-		measure(window, now - chunk->sent);
+	window->unheard = 0;
+	if (!chunk->again) {
+		window->asks = 1;
+		if ((int32_t)(seq - window->timed) >= 0)
+			measure(window, now - chunk->sent);
+	}
 	if (chunk->first > window->newest && !chunk->waits)
 		window->newest = chunk->first;
 	while (window->first != window->next && chunk_of(window, window->first)->answered)
@@ -142,27 +148,27 @@ static uint64_t pause(uint64_t trip, uint32_t times)
 }
 
 /* A chunk that another rank lost stays unanswered until that one has sent it again: what is sent meanwhile says nothing about ours, so
- * from the second time on it is time that tells. */
-static bool is_lost(const struct nezha_ina_window *window, const struct nezha_ina_chunk *chunk, uint64_t apart, uint64_t now)
+ * from the second time on it is time that tells.  One of which we know that it waits for others has its turn when it is the oldest:
+ * they may be late by minutes. */
+static bool is_lost(const struct nezha_ina_window *window, uint32_t seq, uint64_t apart, uint64_t now)
 {
+	const struct nezha_ina_chunk *chunk = &window->chunks[seq & (window->slots - 1)];
+
+	if (chunk->answered || (chunk->waits && seq != window->first))
+		return false;
 	if (!chunk->again)
 		return chunk->first + apart < window->newest;
 	return now - chunk->sent >= pause(window->smooth ? window->smooth + apart : 0, chunk->again - 1);
 }
 
-uint32_t nezha_ina_window_lost(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now)
+uint32_t nezha_ina_window_lost(const struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now)
 {
 	uint64_t apart = window->smooth / 4 > REORDERING ? window->smooth / 4 : REORDERING;
 	uint32_t count = 0;
 
-	for (uint32_t seq = window->first; seq != window->next && count < most; seq++) {
-		const struct nezha_ina_chunk *chunk = chunk_of(window, seq);
-
-		if (chunk->answered || !is_lost(window, chunk, apart, now))
-			continue;
-		window->gone++;
-		seqs[count++] = seq;
-	}
+	for (uint32_t seq = window->first; seq != window->next && count < most; seq++)
+		if (is_lost(window, seq, apart, now))
+			seqs[count++] = seq;
 	return count;
 }
 
@@ -171,14 +177,21 @@ bool nezha_ina_window_was_again(const struct nezha_ina_window *window, uint32_t 
 	return window->chunks[seq & (window->slots - 1)].again;
 }
 
-bool nezha_ina_window_stuck(struct nezha_ina_window *window, uint64_t now)
+uint32_t nezha_ina_window_asks(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now)
 {
 	uint64_t trips = 2 * window->smooth;
+	uint32_t count = 0, wanted = chunk_of(window, window->first)->waits ? 1 : window->asks;
 
 	if (trips && trips < ASK_LEAST)
 		trips = ASK_LEAST;
-	if (window->first == window->next || now - window->moved < pause(trips, window->asked))
-		return false;
-	window->asked++;
-	return true;
+	if (window->first == window->next || now - window->moved < pause(trips, window->unheard))
+		return 0;
+	for (uint32_t seq = window->first; seq != window->next && count < wanted && count < most; seq++)
+		if (!chunk_of(window, seq)->answered)
+			seqs[count++] = seq;
+	window->moved = now;
+	window->unheard++;
+	window->asks = count < most ? 2 * wanted : wanted;
+	window->timed = window->next;
+	return count;
 }

@@ -9,8 +9,10 @@
  * less tells a bad link, on which a smaller window would only be slower.  Loss is what RACK (RFC 8985) calls so: a
  * chunk that was first sent clearly later has been answered, so that all ranks have sent this one.  When it was sent again is no
  * measure: a late rank's contributions to those in between may still be to come.  What was sent again is so once more after a
- * round trip, with pauses that double, and the aggregator asked to answer.  Where no answer comes at all, the oldest chunk is asked for again after two round
- * trips (RFC 8985's tail loss probe), with pauses that double up to NEZHA_INA_RTO, which is the first one where none is known. */
+ * round trip, with pauses that double, and the aggregator asked to answer.  Where no answer comes at all for two round trips the
+ * oldest chunk is asked for (RFC 8985's tail loss probe), then two, four and so on, as long as nothing comes that was sent but
+ * once, with pauses that double up to NEZHA_INA_RTO while nothing comes, which is also the first pause where no round trip is
+ * known. */
 #ifndef NEZHA_RAILS_INA_WINDOW_H
 #define NEZHA_RAILS_INA_WINDOW_H
 
@@ -31,12 +33,14 @@ struct nezha_ina_window {
 	double room;                 /* congestion window, chunks */
 	double threshold;            /* below it the window grows by a half for each answer */
 	uint32_t round;              /* answers until it ends: as many as were to come when it began */
-	uint32_t gone, come;         /* chunks lost and answered in the round */
+	uint32_t gone, come;         /* chunks answered in the round, and those of them that had been lost */
 	bool hold;                   /* the last round had losses: no growth */
 	uint64_t least, smooth;      /* round trip: the least, a running mean; 0: unknown */
 	uint64_t newest;             /* when the latest chunk that was answered was first sent */
-	uint64_t moved;              /* when something was last sent for the first time or answered, or asked for again */
-	uint32_t asked;              /* times that the oldest chunk was asked for since */
+	uint64_t moved;              /* when something was last answered or sent again, or sent while nothing was on the way */
+	uint32_t unheard;            /* times that chunks were asked for since the last answer */
+	uint32_t asks;               /* chunks that are asked for next time */
+	uint32_t timed;              /* chunks before it were held up by what was asked for: no measure of the round trip */
 	struct nezha_ina_chunk {
 		uint64_t first, sent;  /* when it was first and last sent */
 		uint32_t again;        /* sendings besides the first */
@@ -68,13 +72,13 @@ bool nezha_ina_window_steady(const struct nezha_ina_window *window, bool already
 void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq);
 
 /* Chunks that are lost and shall be sent again, at most `most`; the caller sends them all. */
-uint32_t nezha_ina_window_lost(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now);
+uint32_t nezha_ina_window_lost(const struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now);
 
 /* Whether the unanswered chunk has been sent again before: then the aggregator is to say whether it lives. */
 bool nezha_ina_window_was_again(const struct nezha_ina_window *window, uint32_t seq);
 
-/* Whether the oldest chunk shall be asked for again, since nothing has moved; the caller asks. */
-bool nezha_ina_window_stuck(struct nezha_ina_window *window, uint64_t now);
+/* The oldest chunks, if nothing has moved for so long that they shall be asked for; the caller asks for them, `most` at most. */
+uint32_t nezha_ina_window_asks(struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now);
 
 /* Whether chunks are to be sent or awaited. */
 static inline bool nezha_ina_window_busy(const struct nezha_ina_window *window)

@@ -12,7 +12,7 @@
 #include "tuning/log.h"
 #include "tuning/status.h"
 
-#define SILENCE (90 * NEZHA_MSEC)        /* without a word although asked every 20 ms: it is dead */
+#define SILENCE (90 * NEZHA_MSEC)        /* without a word although asked every 10 ms: it is dead */
 #define AGAIN_MOST 32                    /* chunks sent again at a time */
 
 /* ---- the end of blocks ---- */
@@ -145,7 +145,7 @@ static void repeat(struct nezha_ina *ina, uint64_t now)
 	uint32_t seqs[AGAIN_MOST];
 
 	send_again(ina, seqs, nezha_ina_window_lost(&ina->window, seqs, AGAIN_MOST, now), false, now);
-	if (ina->open)
+	if (ina->open && !ina->direct.full)
 		send_again(ina, seqs, nezha_ina_window_asks(&ina->window, seqs, AGAIN_MOST, now), true, now);
 }
 

@@ -6,15 +6,16 @@
 #define ROOM_FIRST 64            /* chunks */
 #define ROOM_LEAST 4
 #define QUEUEING (2 * NEZHA_MSEC)        /* more than that in addition to the least round trip: no growth */
-#define LOSS_MUCH 0.3                    /* part of a round: above, the network takes less */
+#define LOSS_MUCH 0.4                    /* part of a round: above, the network takes less */
 #define LOSS_SOME 0.02                   /* above, it takes no more */
 #define ROOM_SMALL 32                    /* which always grows: losses may be the link's own */
 #define LOSS_SHRINK 0.6
-#define ROUND_LEAST 32                   /* answers: of fewer, a third may be lost by chance */
+#define ROUND_LEAST 32                   /* answers: of fewer, so much may be lost by chance */
 #define STEADY_FLIGHT 64                 /* chunks */
 #define STEADY_TRIP (4 * NEZHA_MSEC)     /* of a chunk */
 #define STEADY_LEAST (3 * NEZHA_MSEC)    /* ... to go on so */
 #define REORDERING (100 * NEZHA_USEC)    /* at least: packets that overtake others are not the end of these */
+#define AGAIN_LEAST NEZHA_MSEC           /* between two resends: a rank that shares a processor takes as long to answer */
 #define ASK_LEAST (2 * NEZHA_MSEC)       /* after so long without an answer, at least, the oldest chunk is asked for */
 #define DOUBLE_MOST 8                    /* times that a pause doubles */
 
@@ -29,6 +30,7 @@ void nezha_ina_window_open(struct nezha_ina_window *window, uint32_t slots)
 	window->slots = slots;
 	window->room = slots < ROOM_FIRST ? slots : ROOM_FIRST;
 	window->threshold = slots;
+	window->round = ROUND_LEAST;
 	window->asks = 1;
 }
 
@@ -40,6 +42,7 @@ void nezha_ina_window_begin(struct nezha_ina_window *window, uint32_t count, uin
 	window->moved = now;
 	window->unheard = 0;
 	window->asks = 1;
+	window->timed = window->next;
 }
 
 uint32_t nezha_ina_window_room(const struct nezha_ina_window *window)
@@ -62,8 +65,10 @@ void nezha_ina_window_sent(struct nezha_ina_window *window, uint32_t seq, uint64
 		if (!window->flight++)
 			window->moved = now;
 	} else {
+		/* Nothing of ours that was sent as late has been answered: then it may be the network, or a rank, that is slow. */
+		if (!chunk->again++)
+			chunk->missed = chunk->first <= window->newest;
 		chunk->sent = now;
-		chunk->again++;
 		window->moved = now;
 	}
 }
@@ -86,8 +91,7 @@ static void grow(struct nezha_ina_window *window, uint64_t trip)
 /* What was lost in a round that is over decides about the next one. */
 static void end_round(struct nezha_ina_window *window)
 {
-	uint32_t all = window->gone + window->come;
-
+	uint32_t all = window->come;
 	bool full = window->smooth > window->least + QUEUEING;
 
 	window->hold = window->gone > LOSS_SOME * all;
@@ -110,14 +114,14 @@ bool nezha_ina_window_answered(struct nezha_ina_window *window, uint32_t seq, ui
 	chunk->answered = true;
 	window->flight--;
 	window->come++;
-	window->gone += chunk->again && !chunk->waits;
+	window->gone += chunk->missed;
 	window->moved = now;
 	window->unheard = 0;
-	if (!chunk->again) {
+	if (!chunk->again)
 		window->asks = 1;
-		if ((int32_t)(seq - window->timed) >= 0)
-			measure(window, now - chunk->sent);
-	}
+	/* An answer to the second sending counts as a long trip: else a trip that has grown beyond the pause was never measured. */
+	if (!chunk->missed && !chunk->waits && (int32_t)(seq - window->timed) >= 0)
+		measure(window, now - chunk->first);
 	if (chunk->first > window->newest && !chunk->waits)
 		window->newest = chunk->first;
 	while (window->first != window->next && chunk_of(window, window->first)->answered)
@@ -136,8 +140,13 @@ bool nezha_ina_window_steady(const struct nezha_ina_window *window, bool already
 
 void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq)
 {
-	if (seq - window->first < window->next - window->first)
-		chunk_of(window, seq)->waits = true;
+	struct nezha_ina_chunk *chunk = chunk_of(window, seq);
+
+	if (seq - window->first >= window->next - window->first)
+		return;
+	chunk->waits = true;
+	if (!chunk->missed)
+		window->timed = window->next;
 }
 
 /* How long to wait for an answer, the times-th time, where one takes about `trip`; 0: unknown. */
@@ -153,12 +162,14 @@ static uint64_t pause(uint64_t trip, uint32_t times)
 static bool is_lost(const struct nezha_ina_window *window, uint32_t seq, uint64_t apart, uint64_t now)
 {
 	const struct nezha_ina_chunk *chunk = &window->chunks[seq & (window->slots - 1)];
+	bool passed = chunk->sent + apart < window->newest;
+	uint64_t trip = window->smooth + apart;
 
-	if (chunk->answered || (chunk->waits && seq != window->first))
+	if (chunk->answered || (chunk->waits && seq != window->first && !passed))
 		return false;
 	if (!chunk->again)
-		return chunk->first + apart < window->newest;
-	return now - chunk->sent >= pause(window->smooth ? window->smooth + apart : 0, chunk->again - 1);
+		return passed;
+	return now - chunk->sent >= pause(!window->smooth ? 0 : trip > AGAIN_LEAST ? trip : AGAIN_LEAST, chunk->again - 1);
 }
 
 uint32_t nezha_ina_window_lost(const struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now)
@@ -191,7 +202,6 @@ uint32_t nezha_ina_window_asks(struct nezha_ina_window *window, uint32_t *seqs, 
 			seqs[count++] = seq;
 	window->moved = now;
 	window->unheard++;
-	window->asks = count < most ? 2 * wanted : wanted;
-	window->timed = window->next;
+	window->asks = wanted < most ? 2 * wanted : wanted;
 	return count;
 }

@@ -12,7 +12,7 @@
  * round trip, with pauses that double, and the aggregator asked to answer.  Where no answer comes at all for two round trips the
  * oldest chunk is asked for (RFC 8985's tail loss probe), then two, four and so on, as long as nothing comes that was sent but
  * once, with pauses that double up to NEZHA_INA_RTO while nothing comes, which is also the first pause where no round trip is
- * known. */
+ * known.  What is asked for so is no loss, unless something that was sent as late had come: a rank may be late. */
 #ifndef NEZHA_RAILS_INA_WINDOW_H
 #define NEZHA_RAILS_INA_WINDOW_H
 
@@ -22,7 +22,7 @@
 #include "rails/clock.h"
 #include "rails/ina_wire.h"
 
-#define NEZHA_INA_RTO (20 * NEZHA_MSEC)
+#define NEZHA_INA_RTO (10 * NEZHA_MSEC)
 
 struct nezha_ina_window {
 	uint32_t slots;              /* of the session */
@@ -33,18 +33,18 @@ struct nezha_ina_window {
 	double room;                 /* congestion window, chunks */
 	double threshold;            /* below it the window grows by a half for each answer */
 	uint32_t round;              /* answers until it ends: as many as were to come when it began */
-	uint32_t gone, come;         /* chunks answered in the round, and those of them that had been lost */
+	uint32_t come, gone;         /* chunks answered in the round, and those of them that had been lost */
 	bool hold;                   /* the last round had losses: no growth */
 	uint64_t least, smooth;      /* round trip: the least, a running mean; 0: unknown */
 	uint64_t newest;             /* when the latest chunk that was answered was first sent */
 	uint64_t moved;              /* when something was last answered or sent again, or sent while nothing was on the way */
 	uint32_t unheard;            /* times that chunks were asked for since the last answer */
 	uint32_t asks;               /* chunks that are asked for next time */
-	uint32_t timed;              /* chunks before it were held up by what was asked for: no measure of the round trip */
+	uint32_t timed;              /* chunks before it were sent while a rank was late: no measure of the round trip */
 	struct nezha_ina_chunk {
 		uint64_t first, sent;  /* when it was first and last sent */
 		uint32_t again;        /* sendings besides the first */
-		bool answered;
+		bool answered, missed; /* missed: when it was sent again, one that was first sent as late had been answered */
 		bool waits;          /* for other ranks, not for us: when its answer comes says nothing of losses */
 	} chunks[NEZHA_INA_WINDOW_MAX];  /* by number modulo slots */
 };

@@ -8,7 +8,7 @@
 #define QUEUEING (2 * NEZHA_MSEC)        /* more than that in addition to the least round trip: no growth */
 #define LOSS_MUCH 0.4                    /* part of a round: above, the network takes less */
 #define LOSS_SOME 0.02                   /* above, it takes no more */
-#define ROOM_SMALL 32                    /* which always grows: losses may be the link's own */
+#define ROOM_SMALL 32                    /* which always grows: losses may be the link's own, the queue that of others */
 #define LOSS_SHRINK 0.6
 #define ROUND_LEAST 32                   /* answers: of fewer, so much may be lost by chance */
 #define STEADY_FLIGHT 64                 /* chunks */
@@ -73,6 +73,12 @@ void nezha_ina_window_sent(struct nezha_ina_window *window, uint32_t seq, uint64
 	}
 }
 
+/* A chunk that was sent so much earlier than another one is before it. */
+static uint64_t apart(const struct nezha_ina_window *window)
+{
+	return window->smooth / 4 > REORDERING ? window->smooth / 4 : REORDERING;
+}
+
 static void measure(struct nezha_ina_window *window, uint64_t trip)
 {
 	if (!window->least || trip < window->least)
@@ -82,8 +88,9 @@ static void measure(struct nezha_ina_window *window, uint64_t trip)
 
 static void grow(struct nezha_ina_window *window, uint64_t trip)
 {
-	if (trip > window->least + QUEUEING || window->room >= window->slots ||
-	    (window->hold && window->room >= ROOM_SMALL))
+	bool careful = trip > window->least + QUEUEING || window->hold;
+
+	if (window->room >= window->slots || (careful && window->room >= ROOM_SMALL))
 		return;
 	window->room += window->room < window->threshold ? 0.5 : 1 / window->room;
 }
@@ -95,7 +102,7 @@ static void end_round(struct nezha_ina_window *window)
 	bool full = window->smooth > window->least + QUEUEING;
 
 	window->hold = window->gone > LOSS_SOME * all;
-	if (window->gone > LOSS_MUCH * all || (full && window->hold)) {
+	if (window->gone > LOSS_MUCH * all || (full && window->hold && window->room > ROOM_SMALL)) {
 		window->room *= LOSS_SHRINK;
 		if (window->room < ROOM_LEAST)
 			window->room = ROOM_LEAST;
@@ -145,7 +152,8 @@ void nezha_ina_window_waits(struct nezha_ina_window *window, uint32_t seq)
 	if (seq - window->first >= window->next - window->first)
 		return;
 	chunk->waits = true;
-	if (!chunk->missed)
+	/* Where later ones have been answered some rank has lost this one, else one is late. */
+	if (chunk->first + apart(window) >= window->newest)
 		window->timed = window->next;
 }
 
@@ -159,11 +167,11 @@ static uint64_t pause(uint64_t trip, uint32_t times)
 /* A chunk that another rank lost stays unanswered until that one has sent it again: what is sent meanwhile says nothing about ours, so
  * from the second time on it is time that tells.  One of which we know that it waits for others has its turn when it is the oldest:
  * they may be late by minutes. */
-static bool is_lost(const struct nezha_ina_window *window, uint32_t seq, uint64_t apart, uint64_t now)
+static bool is_lost(const struct nezha_ina_window *window, uint32_t seq, uint64_t now)
 {
 	const struct nezha_ina_chunk *chunk = &window->chunks[seq & (window->slots - 1)];
-	bool passed = chunk->sent + apart < window->newest;
-	uint64_t trip = window->smooth + apart;
+	bool passed = chunk->sent + apart(window) < window->newest;
+	uint64_t trip = window->smooth + apart(window);
 
 	if (chunk->answered || (chunk->waits && seq != window->first && !passed))
 		return false;
@@ -174,11 +182,10 @@ static bool is_lost(const struct nezha_ina_window *window, uint32_t seq, uint64_
 
 uint32_t nezha_ina_window_lost(const struct nezha_ina_window *window, uint32_t *seqs, uint32_t most, uint64_t now)
 {
-	uint64_t apart = window->smooth / 4 > REORDERING ? window->smooth / 4 : REORDERING;
 	uint32_t count = 0;
 
 	for (uint32_t seq = window->first; seq != window->next && count < most; seq++)
-		if (is_lost(window, seq, apart, now))
+		if (is_lost(window, seq, now))
 			seqs[count++] = seq;
 	return count;
 }

@@ -326,6 +326,60 @@ static void test_late_calls(void **state)
 	assert_in_range(sent, 40, 40 * 6);
 }
 
+/* A rank stops in the middle of what was sent at once, one of it is lost, and in the end all is answered late: no measure. */
+static void test_stop(void **state)
+{
+	struct nezha_ina_window window;
+	uint64_t now = NEZHA_SEC, trip;
+	uint32_t seqs[32];
+
+	(void)state;
+	send_some(&window, 1, 0, 300 * NEZHA_USEC, &now);
+	trip = window.smooth;
+	nezha_ina_window_begin(&window, 40, now);
+	while (nezha_ina_window_room(&window))
+		nezha_ina_window_sent(&window, window.next, now);
+	now += trip;
+	for (int i = 0; i < 10; i++)
+		assert_true(nezha_ina_window_answered(&window, window.first, now));
+	now += 3 * NEZHA_MSEC;
+	assert_int_equal(nezha_ina_window_asks(&window, seqs, 32, now), 1);
+	nezha_ina_window_sent(&window, seqs[0], now);
+	nezha_ina_window_waits(&window, seqs[0]);
+	now += 30 * NEZHA_MSEC;
+	while (window.first != window.end)
+		assert_true(nezha_ina_window_answered(&window, window.first, now));
+	assert_true(window.smooth < 2 * trip);
+}
+
+/* In a queue of others, or on processors that are shared, trips are long for good: some chunks are on their way all the same. */
+static void test_others_queue(void **state)
+{
+	struct nezha_ina_window window;
+	uint64_t now = NEZHA_SEC;
+	uint32_t seqs[32];
+
+	(void)state;
+	send_some(&window, 1, 0, 100 * NEZHA_USEC, &now);
+	for (int i = 0; i < 100; i++) {
+		nezha_ina_window_begin(&window, 40, now);
+		while (nezha_ina_window_busy(&window)) {
+			uint32_t from = window.first;
+
+			while (nezha_ina_window_room(&window))
+				nezha_ina_window_sent(&window, window.next, now += 10 * NEZHA_USEC);
+			now += 4 * NEZHA_MSEC;
+			for (uint32_t seq = from + 1; seq != window.next; seq++)
+				nezha_ina_window_answered(&window, seq, now);
+			if (nezha_ina_window_lost(&window, seqs, 32, now))
+				nezha_ina_window_sent(&window, from, now);
+			nezha_ina_window_answered(&window, from, now + NEZHA_MSEC);
+		}
+	}
+	assert_true(window.smooth > 3 * NEZHA_MSEC);
+	assert_in_range(window.room, 19, 64);
+}
+
 /* Round trips grow from 0.3 to 5 ms, in calls of one or two chunks: that is measured, and no loss. */
 static void test_longer_trips(void **state)
 {
@@ -485,6 +539,8 @@ int main(void)
 		cmocka_unit_test(test_tail),
 		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_late_calls),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_others_queue),
 		cmocka_unit_test(test_longer_trips),
 		cmocka_unit_test(test_deaf),
 		cmocka_unit_test(test_others_losses),

@@ -361,13 +361,14 @@ static void test_others_queue(void **state)
 
 	(void)state;
 	send_some(&window, 1, 0, 100 * NEZHA_USEC, &now);
+	window.room = window.threshold = 4;
 	for (int i = 0; i < 100; i++) {
 		nezha_ina_window_begin(&window, 40, now);
 		while (nezha_ina_window_busy(&window)) {
 			uint32_t from = window.first;
 
 			while (nezha_ina_window_room(&window))
-				nezha_ina_window_sent(&window, window.next, now += 10 * NEZHA_USEC);
+				nezha_ina_window_sent(&window, window.next, now += 100 * NEZHA_USEC);
 			now += 4 * NEZHA_MSEC;
 			for (uint32_t seq = from + 1; seq != window.next; seq++)
 				nezha_ina_window_answered(&window, seq, now);

@@ -104,6 +104,7 @@ tests_unit_test_xdp_LDADD = libnezha_aggd.la $(CMOCKA_LIBS) $(BPF_LIBS)
 unit_tests += tests/unit/test_fixed
 tests_unit_test_fixed_LDADD = $(LDADD) -lm
 unit_tests += tests/unit/test_ina_window
+unit_tests += tests/unit/test_ina_answers
 unit_tests += tests/unit/test_ina_wire
 unit_tests += tests/unit/test_overdue
 unit_tests += tests/unit/test_pause

@@ -9,6 +9,14 @@
 
 #define SLOTS 256
 
+/* What a rank sends again when it looks: what is lost, else what is to be asked for.  At most 32. */
+static uint32_t to_repeat(struct nezha_ina_window *window, uint32_t *seqs, uint64_t now)
+{
+	uint32_t count = nezha_ina_window_lost(window, seqs, 32, now);
+
+	return count ? count : nezha_ina_window_asks(window, seqs, 32, now);
+}
+
 /* Sends `count` chunks for the first time, `apart` from each other, and answers the first of them after `trip`, so that one is known. */
 static void send_some(struct nezha_ina_window *window, uint32_t count, uint64_t apart, uint64_t trip, uint64_t *now)
 {
@@ -158,9 +166,8 @@ static void test_late_calls(void **state)
 		while (nezha_ina_window_room(&window))
 			nezha_ina_window_sent(&window, window.next, now);
 		for (int k = 0; k < 100; k++, now += 100 * NEZHA_USEC) {
-			uint32_t count = nezha_ina_window_lost(&window, seqs, 32, now);
+			uint32_t count = to_repeat(&window, seqs, now);
 
-			count = count ? count : nezha_ina_window_asks(&window, seqs, 32, now);
 			for (uint32_t j = 0; j < count; j++, sent++) {
 				nezha_ina_window_sent(&window, seqs[j], now);
 				nezha_ina_window_waits(&window, seqs[j]);
@@ -245,9 +252,8 @@ static void test_longer_trips(void **state)
 			while (nezha_ina_window_room(&window))
 				nezha_ina_window_sent(&window, window.next, now);
 			for (answer = now + 5 * NEZHA_MSEC; now < answer; now += 100 * NEZHA_USEC) {
-				uint32_t count = nezha_ina_window_lost(&window, seqs, 32, now);
+				uint32_t count = to_repeat(&window, seqs, now);
 
-				count = count ? count : nezha_ina_window_asks(&window, seqs, 32, now);
 				for (uint32_t k = 0; k < count; k++)
 					nezha_ina_window_sent(&window, seqs[k], now);
 			}
@@ -271,9 +277,8 @@ static void test_deaf(void **state)
 	window.room = 8;
 	nezha_ina_window_begin(&window, 400, now);
 	for (int i = 0; i < 40 * 1000 && window.first != window.end; i++, now += 100 * NEZHA_USEC) {
-		uint32_t count = nezha_ina_window_lost(&window, seqs, 32, now);
+		uint32_t count = to_repeat(&window, seqs, now);
 
-		count = count ? count : nezha_ina_window_asks(&window, seqs, 32, now);
 		asked += count;
 		while (nezha_ina_window_room(&window))
 			nezha_ina_window_sent(&window, window.next, now);

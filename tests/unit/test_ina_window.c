@@ -141,7 +141,7 @@ static void test_silence(void **state)
 		net->now += 100 * NEZHA_USEC;
 		step(net);
 	}
-	assert_in_range(net->sent - first, 9, 20);
+	assert_in_range(net->sent - first, 9, 10);
 	free(net);
 }
 

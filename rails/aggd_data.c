@@ -16,6 +16,7 @@
 
 #define MESSAGES 16              /* received with one call */
 #define MESSAGE_BYTES 65536
+#define SPARE 256                /* messages besides, in which something may wait for its turn */
 #define ROUNDS 4                 /* such calls before the control connections get their turn */
 #define DOUBT_FROM 16            /* results that were asked for again, where no group has shown yet that it works */
 #define DOUBT_RESULTS 256        /* at least so many are looked at together */
@@ -23,10 +24,11 @@
 
 struct aggd_io {
 	struct mmsghdr messages[MESSAGES];
-	struct iovec buffers[MESSAGES];
+	struct iovec parts[MESSAGES];
 	struct sockaddr_in from[MESSAGES];
 	union nezha_ina_control control[MESSAGES];
-	char *memory;
+	struct nezha_ina_buffer *posted[MESSAGES];
+	struct nezha_ina_buffers *buffers;
 };
 
 int aggd_io_create(struct nezha_aggd *aggd)
@@ -35,13 +37,10 @@ int aggd_io_create(struct nezha_aggd *aggd)
 
 	if (!io)
 		return NEZHA_ERR_NOMEM;
-	io->memory = malloc((size_t)MESSAGES * MESSAGE_BYTES);
-	if (!io->memory) {
+	if (nezha_ina_buffers_create(MESSAGES, SPARE, MESSAGE_BYTES, &io->buffers) != NEZHA_OK) {
 		free(io);
 		return NEZHA_ERR_NOMEM;
 	}
-	for (int i = 0; i < MESSAGES; i++)
-		io->buffers[i] = (struct iovec){ io->memory + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES };
 	aggd->io = io;
 	return NEZHA_OK;
 }
@@ -49,7 +48,7 @@ int aggd_io_create(struct nezha_aggd *aggd)
 void aggd_io_destroy(struct aggd_io *io)
 {
 	if (io)
-		free(io->memory);
+		nezha_ina_buffers_destroy(io->buffers);
 	free(io);
 }
 
@@ -109,7 +108,7 @@ static void doubt_group(struct aggd_session *session, int rank)
 }
 
 static void take(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_header *header,
-                 const char *payload)
+                 const char *payload, struct nezha_ina_buffer *in)
 {
 	const struct sockaddr_in *sender = &session->members[header->rank].address;
 	enum nezha_ina_taken taken;
@@ -118,7 +117,7 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 	char why[64];
 
 	/* A version may be overwritten while its last result waits in the run: but then that result was received. */
-	taken = nezha_ina_slots_take(session->slots, header, payload, &sum);
+	taken = nezha_ina_slots_take(session->slots, header, payload, in, &sum);
 	switch (taken) {
 	case NEZHA_INA_COMPLETE:
 		aggd->stats.results++;
@@ -155,7 +154,8 @@ static void take(struct nezha_aggd *aggd, struct aggd_session *session, const st
 	}
 }
 
-static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const struct sockaddr_in *from)
+static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const struct sockaddr_in *from,
+                   struct nezha_ina_buffer *in)
 {
 	struct nezha_ina_header header;
 	struct aggd_session *session;
@@ -172,19 +172,19 @@ static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const
 	else if (session->offloaded && nezha_xdp_folds(header.type, header.op))
 		aggd_offload_passed(aggd, session, &header);
 	else
-		take(aggd, session, &header, data + sizeof header);
+		take(aggd, session, &header, data + sizeof header, in);
 }
 
-static void message(struct nezha_aggd *aggd, struct mmsghdr *in)
+static void message(struct nezha_aggd *aggd, struct mmsghdr *message, struct nezha_ina_buffer *in)
 {
-	const char *data = in->msg_hdr.msg_iov->iov_base;
-	size_t left = in->msg_len, segment = nezha_ina_run_segment(&in->msg_hdr, left);
+	const char *data = in->data;
+	size_t left = message->msg_len, segment = nezha_ina_run_segment(&message->msg_hdr, left);
 
-	if (in->msg_hdr.msg_flags & MSG_TRUNC || !left)
+	if (message->msg_hdr.msg_flags & MSG_TRUNC || !left)
 		aggd->stats.garbage++;
 	for (; left; left -= segment, data += segment) {
 		segment = segment < left ? segment : left;
-		packet(aggd, data, segment, in->msg_hdr.msg_name);
+		packet(aggd, data, segment, message->msg_hdr.msg_name, in);
 	}
 }
 
@@ -193,14 +193,17 @@ static int receive_some(struct nezha_aggd *aggd)
 	struct aggd_io *io = aggd->io;
 	int n;
 
-	for (int i = 0; i < MESSAGES; i++)
+	for (int i = 0; i < MESSAGES; i++) {
+		io->posted[i] = nezha_ina_buffers_post(io->buffers, io->posted[i]);
+		io->parts[i] = (struct iovec){ io->posted[i]->data, MESSAGE_BYTES };
 		io->messages[i].msg_hdr = (struct msghdr){
-			.msg_name = &io->from[i], .msg_namelen = sizeof io->from[i], .msg_iov = &io->buffers[i], .msg_iovlen = 1,
+			.msg_name = &io->from[i], .msg_namelen = sizeof io->from[i], .msg_iov = &io->parts[i], .msg_iovlen = 1,
 			.msg_control = io->control[i].bytes, .msg_controllen = sizeof io->control[i].bytes,
 		};
+	}
 	n = recvmmsg(aggd->data.fd, io->messages, MESSAGES, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++)
-		message(aggd, &io->messages[i]);
+		message(aggd, &io->messages[i], io->posted[i]);
 	aggd_flush(aggd);
 	return n;
 }

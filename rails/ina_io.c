@@ -116,17 +116,28 @@ int nezha_ina_watch(struct nezha_ina *ina)
 	return rc;
 }
 
+/* Where there is a group, little comes to the other socket: an event for it costs less than a look at each turn. */
+static struct nezha_ina_socket *bulk(struct nezha_ina *ina)
+{
+	return ina->group.end.fd >= 0 ? &ina->group : &ina->direct;
+}
+
+static bool is_hushed(const struct nezha_ina_socket *socket)
+{
+	return socket->ina->hushed && socket == bulk(socket->ina);
+}
+
 /* If the event loop cannot tell, the call's next look at it tries again. */
 static void block(struct nezha_ina_socket *socket)
 {
 	if (!socket->full)
-		socket->full = nezha_engine_want(socket->ina->engine, &socket->end, !socket->ina->hushed, true) == NEZHA_OK;
+		socket->full = nezha_engine_want(socket->ina->engine, &socket->end, !is_hushed(socket), true) == NEZHA_OK;
 }
 
 void nezha_ina_unblock(struct nezha_ina_socket *socket)
 {
 	socket->full = false;
-	nezha_engine_want(socket->ina->engine, &socket->end, !socket->ina->hushed, false);
+	nezha_engine_want(socket->ina->engine, &socket->end, !is_hushed(socket), false);
 }
 
 void nezha_ina_hush(struct nezha_ina *ina, bool hushed)
@@ -134,8 +145,7 @@ void nezha_ina_hush(struct nezha_ina *ina, bool hushed)
 	if (ina->hushed == hushed)
 		return;
 	ina->hushed = hushed;
-	nezha_engine_want(ina->engine, &ina->direct.end, !hushed, ina->direct.full);
-	nezha_engine_want(ina->engine, &ina->group.end, !hushed, false);
+	nezha_engine_want(ina->engine, &bulk(ina)->end, !hushed, bulk(ina)->full);
 }
 
 bool nezha_ina_heard_beacon(struct nezha_ina *ina)
@@ -327,7 +337,7 @@ static bool from_aggregator(const struct nezha_ina *ina, const struct sockaddr_i
 static int receive_from(struct nezha_ina *ina, struct nezha_ina_socket *socket, uint64_t now)
 {
 	/* While packets do not rouse it, what is left now would wait for the next turn. */
-	int most = ina->hushed ? WINDOW_MOST : MESSAGES_MOST;
+	int most = is_hushed(socket) ? WINDOW_MOST : MESSAGES_MOST;
 
 	for (int i = 0; i < most; i++) {
 		union nezha_ina_control control;
@@ -352,7 +362,7 @@ static int receive_from(struct nezha_ina *ina, struct nezha_ina_socket *socket, 
 
 int nezha_ina_receive(struct nezha_ina *ina, uint64_t now)
 {
-	int rc = ina->direct.unread || ina->hushed ? receive_from(ina, &ina->direct, now) : NEZHA_OK;
+	int rc = ina->direct.unread || is_hushed(&ina->direct) ? receive_from(ina, &ina->direct, now) : NEZHA_OK;
 
 	/* One of its errors may stand for an earlier packet; the next call tells whether it lasts. */
 	if (rc >= 0 && ina->group.end.fd >= 0 && (ina->group.unread || ina->hushed))

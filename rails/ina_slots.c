@@ -17,6 +17,12 @@ struct version {
 	uint64_t asked[NEZHA_INA_RANKS_MAX / 64]; /* ... that have asked for the result again */
 };
 
+/* A contribution that waits for its turn; it does if `data` is not NULL. */
+struct parked {
+	const char *data;
+	struct nezha_ina_buffer *in;         /* NULL: it is a copy, in the version's own room */
+};
+
 struct nezha_ina_slots {
 	struct nezha_ina_budget *budget;
 	int ranks;
@@ -24,12 +30,14 @@ struct nezha_ina_slots {
 	bool gaps;
 	struct version *versions;            /* 2 * window: chunk s is in s mod (2 window) */
 	char *sums;                          /* a chunk for each version */
-	char *parked;                        /* a chunk for each version and rank */
+	char *copies;                        /* a chunk for each version and rank; memory only where there is one */
+	struct parked *parked;               /* for each version and rank */
 };
 
 uint64_t nezha_ina_slots_bytes(int ranks, uint32_t window, uint32_t chunk)
 {
-	return 2 * (uint64_t)window * (sizeof(struct version) + ((uint64_t)ranks + 1) * chunk);
+	return 2 * (uint64_t)window * (sizeof(struct version) + (uint64_t)ranks * sizeof(struct parked) +
+	                               ((uint64_t)ranks + 1) * chunk);
 }
 
 int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t window, uint32_t chunk,
@@ -45,13 +53,15 @@ int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t 
 		return NEZHA_ERR_NOMEM;
 	slots->versions = calloc(2 * (size_t)window, sizeof *slots->versions);
 	slots->sums = calloc(2 * (size_t)window * chunk, (size_t)ranks + 1);
-	if (!slots->versions || !slots->sums) {
+	slots->parked = calloc(2 * (size_t)window * (size_t)ranks, sizeof *slots->parked);
+	if (!slots->versions || !slots->sums || !slots->parked) {
 		free(slots->versions);
 		free(slots->sums);
+		free(slots->parked);
 		free(slots);
 		return NEZHA_ERR_NOMEM;
 	}
-	slots->parked = slots->sums + 2 * (size_t)window * chunk;
+	slots->copies = slots->sums + 2 * (size_t)window * chunk;
 	slots->budget = budget;
 	slots->ranks = ranks;
 	slots->gaps = gaps;
@@ -62,13 +72,23 @@ int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t 
 	return NEZHA_OK;
 }
 
+static void let_go(struct parked *parked)
+{
+	if (parked->in)
+		nezha_ina_buffer_release(parked->in);
+	*parked = (struct parked){ NULL, NULL };
+}
+
 void nezha_ina_slots_destroy(struct nezha_ina_slots *slots)
 {
 	if (!slots)
 		return;
+	for (size_t i = 0; i < 2 * (size_t)slots->window * (size_t)slots->ranks; i++)
+		let_go(&slots->parked[i]);
 	slots->budget->used -= nezha_ina_slots_bytes(slots->ranks, slots->window, slots->chunk);
 	free(slots->versions);
 	free(slots->sums);
+	free(slots->parked);
 	free(slots);
 }
 
@@ -80,12 +100,6 @@ static uint32_t index_of(const struct nezha_ina_slots *slots, uint32_t seq)
 static bool has(const struct version *version, int rank)
 {
 	return version->in[rank / 64] >> rank % 64 & 1;
-}
-
-/* The rank whose contribution is the n-th to be folded. */
-static int nth_rank(const struct nezha_ina_slots *slots, const struct version *version, int n)
-{
-	return (int)((version->header.block % (uint32_t)slots->ranks + 1 + (uint32_t)n) % (uint32_t)slots->ranks);
 }
 
 /* Whether chunk `seq` may begin where this version is: it is the first one there, or the next but one of the slot; and the
@@ -119,37 +133,71 @@ static bool agrees(const struct version *version, const struct nezha_ina_header 
 	       first->op == header->op && first->length == header->length;
 }
 
-static void fold_one(struct nezha_ina_slots *slots, struct version *version, char *sum, const void *data)
+static struct parked *parked_of(const struct nezha_ina_slots *slots, const struct version *version, int rank)
+{
+	return &slots->parked[(size_t)(version - slots->versions) * (size_t)slots->ranks + (size_t)rank];
+}
+
+/* The contribution that is the n-th to be folded. */
+static struct parked *nth(const struct nezha_ina_slots *slots, const struct version *version, int n)
+{
+	uint32_t ranks = (uint32_t)slots->ranks;
+
+	return parked_of(slots, version, (int)((version->header.block % ranks + 1 + (uint32_t)n) % ranks));
+}
+
+/* The contribution stays where it is, if it may, or is copied. */
+static void keep(struct nezha_ina_slots *slots, const struct version *version, struct parked *parked,
+                 struct nezha_ina_buffer *in)
+{
+	char *copy = slots->copies + (size_t)(parked - slots->parked) * slots->chunk;
+
+	if (in && nezha_ina_buffer_hold(in)) {
+		parked->in = in;
+		return;
+	}
+	memcpy(copy, parked->data, version->header.length);
+	parked->data = copy;
+}
+
+/* Folds those that have their turn.  The first one waits for the second, so that it need not be copied to begin the sum. */
+static void fold_ready(struct nezha_ina_slots *slots, struct version *version)
 {
 	const struct nezha_ina_header *header = &version->header;
+	nezha_reduce_fn *kernel = nezha_reduce_kernel(header->type, header->op);
+	size_t count = header->length / nezha_type_size(header->type);
+	char *sum = slots->sums + (size_t)(version - slots->versions) * slots->chunk;
+	struct parked *next;
 
-	if (version->folded++ == 0)
-		memcpy(sum, data, header->length);
-	else
-		nezha_reduce_kernel(header->type, header->op)(sum, sum, data, header->length / nezha_type_size(header->type));
+	if (!version->folded) {
+		struct parked *first = nth(slots, version, 0), *second = nth(slots, version, 1);
+
+		if (!first->data || !second->data)
+			return;
+		kernel(sum, first->data, second->data, count);
+		let_go(first);
+		let_go(second);
+		version->folded = 2;
+	}
+	while (version->folded < slots->ranks && (next = nth(slots, version, version->folded))->data) {
+		kernel(sum, sum, next->data, count);
+		let_go(next);
+		version->folded++;
+	}
 	version->complete = version->folded == slots->ranks;
 }
 
 /* Folds the contribution and those parked that follow it, or parks it. */
-static void fold(struct nezha_ina_slots *slots, struct version *version, int rank, const void *payload)
+static void fold(struct nezha_ina_slots *slots, struct version *version, int rank, const void *payload,
+                 struct nezha_ina_buffer *in)
 {
-	size_t at = (size_t)(version - slots->versions);
-	char *sum = slots->sums + at * slots->chunk;
-	char *parked = slots->parked + at * slots->chunk * (size_t)slots->ranks;
+	struct parked *own = parked_of(slots, version, rank);
 
 	version->in[rank / 64] |= (uint64_t)1 << rank % 64;
-	if (nth_rank(slots, version, version->folded) != rank) {
-		memcpy(parked + (size_t)rank * slots->chunk, payload, version->header.length);
-		return;
-	}
-	fold_one(slots, version, sum, payload);
-	while (!version->complete) {
-		int next = nth_rank(slots, version, version->folded);
-
-		if (!has(version, next))
-			return;
-		fold_one(slots, version, sum, parked + (size_t)next * slots->chunk);
-	}
+	*own = (struct parked){ payload, NULL };
+	fold_ready(slots, version);
+	if (own->data)
+		keep(slots, version, own, in);
 }
 
 static void tell(const struct nezha_ina_slots *slots, const struct version *version, struct nezha_ina_sum *out)
@@ -163,7 +211,7 @@ static void tell(const struct nezha_ina_slots *slots, const struct version *vers
 }
 
 enum nezha_ina_taken nezha_ina_slots_take(struct nezha_ina_slots *slots, const struct nezha_ina_header *header,
-                                          const void *payload, struct nezha_ina_sum *out)
+                                          const void *payload, struct nezha_ina_buffer *in, struct nezha_ina_sum *out)
 {
 	struct version *version = &slots->versions[index_of(slots, header->seq)];
 
@@ -186,7 +234,7 @@ enum nezha_ina_taken nezha_ina_slots_take(struct nezha_ina_slots *slots, const s
 	}
 	if (has(version, header->rank))
 		return NEZHA_INA_TWICE;
-	fold(slots, version, header->rank, payload);
+	fold(slots, version, header->rank, payload, in);
 	if (!version->complete)
 		return NEZHA_INA_TAKEN;
 	tell(slots, version, out);

@@ -8,13 +8,15 @@
  * and the result of any chunk that a rank may still miss is kept.
  *
  * Contributions are folded in the order owner+1, owner+2, ..., owner with owner = block mod ranks, which is the
- * ring's: a rank that is early is parked.  So the bits do not depend on who came when. */
+ * ring's: a rank that is early is parked.  So the bits do not depend on who came when.  What is parked stays in the buffer that
+ * it came in, while there are enough of them, and is copied else. */
 #ifndef NEZHA_RAILS_INA_SLOTS_H
 #define NEZHA_RAILS_INA_SLOTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rails/ina_buffers.h"
 #include "rails/ina_wire.h"
 
 /* Bytes for all sessions of an aggregator together. */
@@ -32,6 +34,8 @@ uint64_t nezha_ina_slots_bytes(int ranks, uint32_t window, uint32_t chunk);
  * used up.  The budget must outlive the slots. */
 int nezha_ina_slots_create(struct nezha_ina_budget *budget, int ranks, uint32_t window, uint32_t chunk,
                            bool gaps, struct nezha_ina_slots **out);
+
+/* Lets go of all buffers. */
 void nezha_ina_slots_destroy(struct nezha_ina_slots *slots);  /* NULL is allowed */
 
 enum nezha_ina_taken {
@@ -50,9 +54,10 @@ struct nezha_ina_sum {
 	bool asked;                       /* NEZHA_INA_KEPT: the rank had asked for it again before */
 };
 
-/* Takes in a contribution.  The header was checked (nezha_ina_check_upward), its token is the session's. */
+/* Takes in a contribution.  The header was checked (nezha_ina_check_upward), its token is the session's.  `in`: the buffer that the
+ * payload is in and may stay in; NULL: the payload is the caller's own. */
 enum nezha_ina_taken nezha_ina_slots_take(struct nezha_ina_slots *slots, const struct nezha_ina_header *header,
-                                          const void *payload, struct nezha_ina_sum *out);
+                                          const void *payload, struct nezha_ina_buffer *in, struct nezha_ina_sum *out);
 
 /* The result in version `at` (chunk mod 2 window); false: there is none now. */
 bool nezha_ina_slots_kept(const struct nezha_ina_slots *slots, uint32_t at, struct nezha_ina_sum *out);

@@ -49,7 +49,8 @@ libnezha_core_la_SOURCES += \
 noinst_LTLIBRARIES += libnezha_aggd.la
 libnezha_aggd_la_SOURCES = \
 	rails/aggd.c rails/aggd.h rails/aggd_control.c rails/aggd_data.c rails/aggd_offload.c rails/aggd_send.c \
-	rails/aggd_session.c rails/aggd_shun.c rails/aggd_shun.h rails/aggd_state.h rails/aggd_xdp.h rails/ina_slots.c rails/ina_slots.h rails/ina_xdp.h
+	rails/aggd_session.c rails/aggd_shun.c rails/aggd_shun.h rails/aggd_state.h rails/aggd_xdp.h \
+	rails/ina_buffers.c rails/ina_buffers.h rails/ina_slots.c rails/ina_slots.h rails/ina_xdp.h
 libnezha_aggd_la_LIBADD = libnezha_core.la
 
 # its XDP program, which lies within the daemon

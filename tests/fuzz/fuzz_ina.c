@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What may come to an aggregator and to a rank that uses one: the input is checked as a packet and as a record, in both
- * directions; then, cut into packets (two bytes of length each), it goes into the slots of a session.  No byte outside
+ * directions; then, cut into packets (two bytes of length each), it goes into the slots of a session, those of even length out of
+ * buffers that they may stay in.  No byte outside
  * the input or the slots may be touched, and what the slots give out must pass the checks of the receiver.  And its first bytes are
  * what an aggregator says is the exponent of the floats that the rest is. */
 #include <stdlib.h>
@@ -14,6 +15,8 @@
 
 #define RANKS 3
 #define CHUNK 512
+#define BUFFER 1024              /* bytes of a buffer in which packets stay */
+#define SPARE 2                  /* such ones that may be held */
 
 static void check_record(const uint8_t *data, size_t size)
 {
@@ -31,7 +34,8 @@ static void check_record(const uint8_t *data, size_t size)
 			fuzz_assert(c < record.text + sizeof record.text && !nezha_is_control(*c));
 }
 
-static void take(struct nezha_ina_slots *slots, const uint8_t *packet, size_t size)
+/* `in`: where the packet lies. */
+static void take(struct nezha_ina_slots *slots, const uint8_t *packet, size_t size, struct nezha_ina_buffer *in)
 {
 	struct nezha_ina_header header, answer;
 	struct nezha_ina_missing missing;
@@ -41,7 +45,7 @@ static void take(struct nezha_ina_slots *slots, const uint8_t *packet, size_t si
 
 	if (nezha_ina_check_upward(packet, size, &header) != NEZHA_OK)
 		return;
-	taken = nezha_ina_slots_take(slots, &header, packet + sizeof header, &sum);
+	taken = nezha_ina_slots_take(slots, &header, packet + sizeof header, in, &sum);
 	nezha_ina_slots_missing(slots, header.seq, &missing);
 	if (taken != NEZHA_INA_COMPLETE && taken != NEZHA_INA_KEPT)
 		return;
@@ -86,6 +90,8 @@ static void check_fixed(enum nezha_type type, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct nezha_ina_budget budget = { .limit = 1 << 20 };
+	struct nezha_ina_buffers *buffers;
+	struct nezha_ina_buffer *posted = NULL;
 	struct nezha_ina_slots *slots;
 	struct nezha_ina_header header;
 
@@ -96,17 +102,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	nezha_ina_check_downward(data, size, &header);
 	if (nezha_ina_slots_create(&budget, RANKS, NEZHA_INA_WINDOW_MIN, CHUNK, false, &slots) != NEZHA_OK)
 		abort();
+	if (nezha_ina_buffers_create(1, SPARE, BUFFER, &buffers) != NEZHA_OK)
+		abort();
 	while (size > 2) {
 		size_t length = data[0] | (size_t)data[1] << 8;
 
 		data += 2;
 		size -= 2;
 		length = length < size ? length : size;
-		take(slots, data, length);
+		if (length % 2 || length > BUFFER) {
+			take(slots, data, length, NULL);
+		} else {
+			posted = nezha_ina_buffers_post(buffers, posted);
+			memcpy(posted->data, data, length);
+			take(slots, (const uint8_t *)posted->data, length, posted);
+		}
 		data += length;
 		size -= length;
 	}
 	nezha_ina_slots_destroy(slots);
 	fuzz_assert(!budget.used);
+	nezha_ina_buffers_destroy(buffers);
 	return 0;
 }

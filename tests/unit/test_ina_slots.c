@@ -14,6 +14,7 @@
 #define CHUNK 512
 #define WINDOW 16
 #define RANKS_MOST 7
+#define SPARE 5                  /* buffers that may be held: fewer than would be */
 
 static uint32_t seed;
 
@@ -47,6 +48,8 @@ struct job {
 	enum nezha_op op;
 	int loss;                        /* per cent, each way */
 	struct nezha_ina_slots *slots;
+	struct nezha_ina_buffers *buffers;
+	struct nezha_ina_buffer *posted; /* where the next packet comes */
 	uint32_t sent[RANKS_MOST];       /* chunks sent for the first time, all before it too */
 	bool *have[RANKS_MOST];          /* results, by chunk */
 };
@@ -101,13 +104,18 @@ static uint32_t choose(struct job *job, int rank)
 
 static void deliver(struct job *job, int rank, uint32_t seq)
 {
-	_Alignas(8) char payload[CHUNK];
+	_Alignas(8) char own[CHUNK];
+	bool stays = draw(4);
 	struct nezha_ina_header header = header_of(job, rank, seq);
 	struct nezha_ina_sum sum;
 	enum nezha_ina_taken taken;
+	char *payload;
 
+	job->posted = nezha_ina_buffers_post(job->buffers, job->posted);
+	payload = stays ? job->posted->data : own;
 	contribution(rank, seq, job->type, payload);
-	taken = nezha_ina_slots_take(job->slots, &header, payload, &sum);
+	taken = nezha_ina_slots_take(job->slots, &header, payload, stays ? job->posted : NULL, &sum);
+	memset(own, 0x55, sizeof own);
 	assert_int_not_equal(taken, NEZHA_INA_DISAGREE);
 	if (taken != NEZHA_INA_COMPLETE && taken != NEZHA_INA_KEPT)
 		return;
@@ -126,12 +134,22 @@ static bool done(const struct job *job)
 	return true;
 }
 
+/* As many buffers can be held as at the beginning. */
+static void check_free(struct job *job)
+{
+	for (int i = 0; i < SPARE; i++) {
+		job->posted = nezha_ina_buffers_post(job->buffers, job->posted);
+		assert_true(nezha_ina_buffer_hold(job->posted));
+	}
+}
+
 static void run(struct job *job)
 {
 	struct nezha_ina_budget budget = { .limit = 1 << 20 };
 
 	assert_int_equal(nezha_ina_slots_create(&budget, job->ranks, WINDOW, CHUNK, false, &job->slots), NEZHA_OK);
 	assert_int_equal(budget.used, nezha_ina_slots_bytes(job->ranks, WINDOW, CHUNK));
+	assert_int_equal(nezha_ina_buffers_create(1, SPARE, CHUNK, &job->buffers), NEZHA_OK);
 	for (int k = 0; k < job->ranks; k++)
 		job->have[k] = calloc(job->chunks, sizeof(bool));
 	for (int turn = 0; !done(job); turn++) {
@@ -146,6 +164,8 @@ static void run(struct job *job)
 		free(job->have[k]);
 	nezha_ina_slots_destroy(job->slots);
 	assert_int_equal(budget.used, 0);
+	check_free(job);
+	nezha_ina_buffers_destroy(job->buffers);
 }
 
 static void test_types(void **state)
@@ -172,6 +192,25 @@ static void test_losses(void **state)
 		}
 }
 
+/* The session ends while contributions wait for others. */
+static void test_end(void **state)
+{
+	struct job job = { .ranks = 4, .type = NEZHA_FLOAT32, .op = NEZHA_SUM };
+	struct nezha_ina_budget budget = { .limit = 1 << 20 };
+
+	(void)state;
+	assert_int_equal(nezha_ina_slots_create(&budget, job.ranks, WINDOW, CHUNK, false, &job.slots), NEZHA_OK);
+	assert_int_equal(nezha_ina_buffers_create(1, SPARE, CHUNK, &job.buffers), NEZHA_OK);
+	for (uint32_t seq = 0; seq < WINDOW; seq++)
+		for (int rank = 0; rank < job.ranks - 1; rank++)
+			deliver(&job, rank, seq);
+	job.posted = nezha_ina_buffers_post(job.buffers, job.posted);
+	assert_false(nezha_ina_buffer_hold(job.posted));
+	nezha_ina_slots_destroy(job.slots);
+	check_free(&job);
+	nezha_ina_buffers_destroy(job.buffers);
+}
+
 static struct nezha_ina_slots *make(struct nezha_ina_budget *budget, int ranks)
 {
 	struct nezha_ina_slots *slots;
@@ -185,7 +224,7 @@ static enum nezha_ina_taken take(struct nezha_ina_slots *slots, struct nezha_ina
 	static const char payload[CHUNK];
 	struct nezha_ina_sum sum;
 
-	return nezha_ina_slots_take(slots, &header, payload, &sum);
+	return nezha_ina_slots_take(slots, &header, payload, NULL, &sum);
 }
 
 /* The rule of the two versions, step by step; the sequence begins so that it wraps below. */
@@ -224,7 +263,7 @@ static bool asks(struct nezha_ina_slots *slots, struct nezha_ina_header header)
 	static const char payload[CHUNK];
 	struct nezha_ina_sum sum;
 
-	assert_int_equal(nezha_ina_slots_take(slots, &header, payload, &sum), NEZHA_INA_KEPT);
+	assert_int_equal(nezha_ina_slots_take(slots, &header, payload, NULL, &sum), NEZHA_INA_KEPT);
 	return sum.asked;
 }
 
@@ -298,6 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_asked),
 		cmocka_unit_test(test_nonsense),

@@ -175,7 +175,7 @@ static void packet(struct nezha_aggd *aggd, const char *data, size_t size, const
 		take(aggd, session, &header, data + sizeof header, in);
 }
 
-static void message(struct nezha_aggd *aggd, struct mmsghdr *message, struct nezha_ina_buffer *in)
+static void take_message(struct nezha_aggd *aggd, struct mmsghdr *message, struct nezha_ina_buffer *in)
 {
 	const char *data = in->data;
 	size_t left = message->msg_len, segment = nezha_ina_run_segment(&message->msg_hdr, left);
@@ -203,7 +203,7 @@ static int receive_some(struct nezha_aggd *aggd)
 	}
 	n = recvmmsg(aggd->data.fd, io->messages, MESSAGES, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++)
-		message(aggd, &io->messages[i], io->posted[i]);
+		take_message(aggd, &io->messages[i], io->posted[i]);
 	aggd_flush(aggd);
 	return n;
 }

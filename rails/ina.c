@@ -162,7 +162,7 @@ static void move(struct nezha_ina *ina)
 	if (ina->open && nezha_ina_send(ina, now) < 0)
 		nezha_ina_fail(ina, "nothing can be sent to it");
 	if (ina->open)
-		nezha_ina_hush(ina, nezha_ina_window_steady(&ina->window, ina->hushed));
+		nezha_ina_hush(ina, nezha_ina_window_steady(&ina->window, ina->hushed != NULL));
 	if (ina->open && ina->silent > SILENCE)
 		nezha_ina_fail(ina, "it is silent");
 }

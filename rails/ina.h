@@ -29,6 +29,7 @@ struct nezha_ina_socket {
 	struct nezha_ina *ina;
 	bool unread;                     /* something may wait in it */
 	bool full;                       /* it has refused a packet: the event loop tells when it takes more */
+	uint64_t came;                   /* bytes from the aggregator, since it was last decided which socket is hushed */
 };
 
 struct nezha_ina {
@@ -68,7 +69,7 @@ struct nezha_ina {
 	bool failed;                     /* blocks were returned */
 
 	bool singly;                     /* the kernel refuses runs of packets on this session's way */
-	bool hushed;                     /* what comes is no event */
+	struct nezha_ina_socket *hushed; /* what comes to it is no event; NULL: everything is one */
 	char *scratch;                   /* NEZHA_INA_MESSAGE bytes */
 };
 
@@ -135,7 +136,7 @@ int nezha_ina_watch(struct nezha_ina *ina);
 /* The socket takes packets again. */
 void nezha_ina_unblock(struct nezha_ina_socket *socket);
 
-/* What comes shall rouse nobody: whoever looks reads.  Or, again, it shall. */
+/* What comes to the socket by which most came of late shall rouse nobody: whoever looks reads.  Or, again, it shall. */
 void nezha_ina_hush(struct nezha_ina *ina, bool hushed);
 
 /* Whether a beacon of the session has come. */

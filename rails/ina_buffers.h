@@ -22,13 +22,13 @@ struct nezha_ina_buffer {
  * first used.  NEZHA_ERR_NOMEM. */
 int nezha_ina_buffers_create(uint32_t posted, uint32_t spare, size_t bytes, struct nezha_ina_buffers **out);
 
-/* Nothing may be held. */
+/* What is held is so no longer; whoever held it does not release it. */
 void nezha_ina_buffers_destroy(struct nezha_ina_buffers *buffers);      /* NULL is allowed */
 
 /* A buffer to be posted: `was`, if nothing holds it, or else another.  NULL, for the first time of each: a free one. */
 struct nezha_ina_buffer *nezha_ina_buffers_post(struct nezha_ina_buffers *buffers, struct nezha_ina_buffer *was);
 
-/* Something of a posted buffer waits.  false: as many buffers as may be are held, so it has to be copied. */
+/* Something in the buffer, which is posted or held, waits.  false: as many buffers as may be are held, so it has to be copied. */
 bool nezha_ina_buffer_hold(struct nezha_ina_buffer *buffer);
 void nezha_ina_buffer_release(struct nezha_ina_buffer *buffer);
 

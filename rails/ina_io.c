@@ -63,7 +63,8 @@ int nezha_ina_open_direct(struct nezha_ina *ina, uint16_t *port, uint16_t *chunk
 		from.sin_addr = ina->engine->rails[ina->rail].nic.address;
 	if (make_socket(ina, &ina->direct) != NEZHA_OK)
 		return NEZHA_ERR_SYSTEM;
-	ina->singly = ina->hushed = false;
+	ina->singly = false;
+	ina->hushed = NULL;
 	if (bind(ina->direct.end.fd, (struct sockaddr *)&from, sizeof from) ||
 	    connect(ina->direct.end.fd, (struct sockaddr *)&to, sizeof to) ||
 	    getsockname(ina->direct.end.fd, (struct sockaddr *)&from, &length))
@@ -116,36 +117,33 @@ int nezha_ina_watch(struct nezha_ina *ina)
 	return rc;
 }
 
-/* Where there is a group, little comes to the other socket: an event for it costs less than a look at each turn. */
-static struct nezha_ina_socket *bulk(struct nezha_ina *ina)
-{
-	return ina->group.end.fd >= 0 ? &ina->group : &ina->direct;
-}
-
-static bool is_hushed(const struct nezha_ina_socket *socket)
-{
-	return socket->ina->hushed && socket == bulk(socket->ina);
-}
-
 /* If the event loop cannot tell, the call's next look at it tries again. */
 static void block(struct nezha_ina_socket *socket)
 {
 	if (!socket->full)
-		socket->full = nezha_engine_want(socket->ina->engine, &socket->end, !is_hushed(socket), true) == NEZHA_OK;
+		socket->full = nezha_engine_want(socket->ina->engine, &socket->end, socket != socket->ina->hushed, true) == NEZHA_OK;
 }
 
 void nezha_ina_unblock(struct nezha_ina_socket *socket)
 {
 	socket->full = false;
-	nezha_engine_want(socket->ina->engine, &socket->end, !is_hushed(socket), false);
+	nezha_engine_want(socket->ina->engine, &socket->end, socket != socket->ina->hushed, false);
 }
 
+/* Results come by the group, or all to the direct one: where no group works, or the aggregator has found one to be dead.  Few packets come to
+ * the other one, and events for them cost less than a look into it at each turn. */
 void nezha_ina_hush(struct nezha_ina *ina, bool hushed)
 {
-	if (ina->hushed == hushed)
+	struct nezha_ina_socket *socket = ina->hushed;
+
+	if (hushed == (socket != NULL))
 		return;
-	ina->hushed = hushed;
-	nezha_engine_want(ina->engine, &bulk(ina)->end, !hushed, bulk(ina)->full);
+	if (hushed) {
+		socket = ina->group.came > ina->direct.came ? &ina->group : &ina->direct;
+		ina->group.came = ina->direct.came = 0;
+	}
+	ina->hushed = hushed ? socket : NULL;
+	nezha_engine_want(ina->engine, &socket->end, !hushed, socket->full);
 }
 
 bool nezha_ina_heard_beacon(struct nezha_ina *ina)
@@ -337,7 +335,7 @@ static bool from_aggregator(const struct nezha_ina *ina, const struct sockaddr_i
 static int receive_from(struct nezha_ina *ina, struct nezha_ina_socket *socket, uint64_t now)
 {
 	/* While packets do not rouse it, what is left now would wait for the next turn. */
-	int most = is_hushed(socket) ? WINDOW_MOST : MESSAGES_MOST;
+	int most = socket == ina->hushed ? WINDOW_MOST : MESSAGES_MOST;
 
 	for (int i = 0; i < most; i++) {
 		union nezha_ina_control control;
@@ -353,19 +351,28 @@ static int receive_from(struct nezha_ina *ina, struct nezha_ina_socket *socket, 
 			socket->unread = errno != EAGAIN;
 			return errno == EAGAIN || errno == EINTR ? NEZHA_OK : NEZHA_ERR_CLOSED;
 		}
+		if (!from_aggregator(ina, &from))
+			continue;
+		socket->came += (uint64_t)n;
 		segment = nezha_ina_run_segment(&message, (size_t)n);
-		for (size_t at = 0; from_aggregator(ina, &from) && at < (size_t)n; at += segment)
+		for (size_t at = 0; at < (size_t)n; at += segment)
 			packet(ina, ina->scratch + at, (size_t)n - at < segment ? (size_t)n - at : segment, now);
 	}
 	return NEZHA_INPROGRESS;
 }
 
+/* Whether packets may be there. */
+static bool has_some(const struct nezha_ina_socket *socket)
+{
+	return socket->unread || socket == socket->ina->hushed;
+}
+
 int nezha_ina_receive(struct nezha_ina *ina, uint64_t now)
 {
-	int rc = ina->direct.unread || is_hushed(&ina->direct) ? receive_from(ina, &ina->direct, now) : NEZHA_OK;
+	int rc = has_some(&ina->direct) ? receive_from(ina, &ina->direct, now) : NEZHA_OK;
 
 	/* One of its errors may stand for an earlier packet; the next call tells whether it lasts. */
-	if (rc >= 0 && ina->group.end.fd >= 0 && (ina->group.unread || ina->hushed))
+	if (rc >= 0 && ina->group.end.fd >= 0 && has_some(&ina->group))
 		rc = receive_from(ina, &ina->group, now);
 	return rc;
 }

@@ -30,7 +30,7 @@ struct nezha_ina_slots {
 	bool gaps;
 	struct version *versions;            /* 2 * window: chunk s is in s mod (2 window) */
 	char *sums;                          /* a chunk for each version */
-	char *copies;                        /* a chunk for each version and rank; memory only where there is one */
+	char *copies;                        /* a chunk for each version and rank */
 	struct parked *parked;               /* for each version and rank */
 };
 

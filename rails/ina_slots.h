@@ -26,7 +26,7 @@ struct nezha_ina_budget {
 
 struct nezha_ina_slots;
 
-/* What a session needs: 2 window (ranks + 1) chunk bytes, and some for each version. */
+/* What a session needs: 2 window (ranks + 1) chunk bytes, and some for each version, and each rank of it. */
 uint64_t nezha_ina_slots_bytes(int ranks, uint32_t window, uint32_t chunk);
 
 /* 2 <= ranks <= NEZHA_INA_RANKS_MAX; window a power of two.  gaps: some chunks of the session are folded elsewhere, so that a

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * What may come to an aggregator and to a rank that uses one: the input is checked as a packet and as a record, in both
- * directions; then, cut into packets (two bytes of length each), it goes into the slots of a session, those of even length out of
- * buffers that they may stay in.  No byte outside
- * the input or the slots may be touched, and what the slots give out must pass the checks of the receiver.  And its first bytes are
- * what an aggregator says is the exponent of the floats that the rest is. */
+ * directions; then, cut into packets (two bytes of length each), it goes into the slots of a session, those of even length out
+ * of buffers that they may stay in.  No byte outside the input, the buffers or the slots may be touched, and what the slots give
+ * out must pass the checks of the receiver.  And its first bytes are what an aggregator says is the exponent of the floats that
+ * the rest is. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -175,7 +175,8 @@ static int run(struct nezha_team *team, const struct nezha_way *way)
 			nezha_engine_poll(engine);
 		else
 			nezha_engine_wait(engine);
-		nezha_engine_progress_mpi(engine, &progressed);
+		nezha_engine_progress_mpi(engine, &progressed,
+		                          team->call.finals ? NEZHA_PROGRESS_SELDOM : NEZHA_PROGRESS_OFTEN);
 	}
 }
 

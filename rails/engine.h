@@ -159,8 +159,13 @@ void nezha_engine_wait(struct nezha_engine *engine);
 /* The same without sleeping, for a thread that has other work to go on with. */
 void nezha_engine_poll(struct nezha_engine *engine);
 
-/* Lets MPI progress, if it is time again (*last: when it was done last); gives the lock up meanwhile. */
-void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last);
+/* How often a thread that waits lets MPI progress: somebody may need that before he comes to what is waited for; once all are there, as
+ * only others can.  (Each time costs Open MPI some 14 us, which ranks that share processors miss.) */
+#define NEZHA_PROGRESS_OFTEN (NEZHA_MSEC / 2)
+#define NEZHA_PROGRESS_SELDOM (4 * NEZHA_MSEC)
+
+/* Lets MPI progress, if it was done last (*last) before `pause` ns or more; gives the lock up meanwhile. */
+void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last, uint64_t pause);
 
 /* Rouses the driver from another thread. */
 void nezha_engine_wake(struct nezha_engine *engine);

@@ -14,8 +14,7 @@
 #include "tuning/status.h"
 
 #define SHARED_MOST (512ull << 20)      /* bytes that a process makes for all its communicators */
-#define PROGRESS_EVERY (NEZHA_MSEC / 2) /* while it waits: MPI may have something to do */
-#define PROGRESS_SELDOM (4 * NEZHA_MSEC)/* ... after some time */
+#define WORK_MOST (100 * NEZHA_USEC)    /* moves between two turns on the rails */
 #define GONE_AFTER NEZHA_SEC            /* without a move: whether the processes of the other ranks still live */
 
 #define NO_SHARED_MEMORY "no memory can be shared with the ranks of the node"
@@ -216,7 +215,7 @@ static void progress_mpi(struct whole *w, uint64_t now)
 		return;
 	config->progress(config->progress_context);
 	w->progressed = nezha_now();
-	w->pause = nezha_pause_longer(w->pause, PROGRESS_EVERY, PROGRESS_SELDOM);
+	w->pause = nezha_pause_longer(w->pause, NEZHA_PROGRESS_OFTEN, NEZHA_PROGRESS_SELDOM);
 }
 
 static int find_gone(const struct nezha_hierarchy *h)
@@ -261,7 +260,7 @@ static int move_or_wait(struct whole *w)
 
 	if (nezha_nodecall_move(&w->local) || nezha_nodecall_wait(&w->local, w->pause)) {
 		w->moved = 0;
-		w->pause = PROGRESS_EVERY;
+		w->pause = NEZHA_PROGRESS_OFTEN;
 		return NEZHA_OK;
 	}
 	if (atomic_load(w->hierarchy->node->failed))
@@ -279,11 +278,15 @@ static int move_or_wait(struct whole *w)
 static int work(void *context, uint64_t final)
 {
 	struct whole *w = context;
+	uint64_t since = nezha_now();
 
 	if (atomic_load(w->hierarchy->node->failed))
 		return NEZHA_ERR_UNREACHABLE;
 	nezha_nodecall_final(&w->local, w->done + final);
-	return nezha_nodecall_move(&w->local) ? NEZHA_INPROGRESS : NEZHA_OK;
+	while (nezha_nodecall_move(&w->local))
+		if (nezha_now() - since >= WORK_MOST)
+			return NEZHA_INPROGRESS;
+	return NEZHA_OK;
 }
 
 /* The note goes around once, in the first ring, with what the node's ranks have put in. */
@@ -370,7 +373,7 @@ int nezha_hierarchy_allreduce(struct nezha_hierarchy *h, const void *sendbuf, vo
 {
 	struct whole w = {
 		.hierarchy = h, .way = way, .type = type, .op = op, .sendbuf = sendbuf, .recvbuf = recvbuf,
-		.progressed = nezha_now(), .pause = PROGRESS_EVERY,
+		.progressed = nezha_now(), .pause = NEZHA_PROGRESS_OFTEN,
 	};
 	int status;
 

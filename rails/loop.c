@@ -252,11 +252,11 @@ void nezha_engine_wait(struct nezha_engine *engine)
 	pthread_cond_timedwait(&engine->changed, &engine->lock.mutex, &until);
 }
 
-void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last)
+void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last, uint64_t pause)
 {
 	uint64_t now = nezha_now();
 
-	if (!engine->config.progress || now - *last < NEZHA_MSEC / 2)
+	if (!engine->config.progress || now - *last < pause)
 		return;
 	*last = now;
 	nezha_fairlock_give(&engine->lock);

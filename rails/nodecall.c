@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rails/nodecall.h"
 
+#include <stdalign.h>
 #include <string.h>
 
 #include "rails/past.h"
@@ -8,6 +9,7 @@
 
 #define CACHES (32u << 20)      /* bytes: results of a node's ranks that take so much together are not found in its caches after the call (a
                                 * processor's last one has 16 to 32 MiB for those that share it; virtual machines tell of far more) */
+#define PART (8u << 10)         /* bytes that are folded of all contributions at once: whole elements */
 
 /* ---- numbers ---- */
 
@@ -108,23 +110,29 @@ static bool has_all_input(struct nezha_nodecall *call, uint64_t n)
 }
 
 /* Rank r's contribution to a cell of the own piece. */
-static char *input(const struct nezha_nodecall *call, uint64_t n, int r, struct nezha_range cell)
+static const char *input(const struct nezha_nodecall *call, uint64_t n, int r, struct nezha_range cell)
 {
-	return r == call->node->local ? (char *)call->sendbuf + cell.begin : nezha_node_in(call->node, slot_of(n), r);
+	return r == call->node->local ? call->sendbuf + cell.begin : nezha_node_in(call->node, slot_of(n), r);
 }
 
-/* In the order of the ranks.  Sums in between lie where one of the two operands from shared memory did: with MPI_IN_PLACE the
- * receive buffer holds the own contribution, which may be the last one to be folded. */
-static void fold_cell(struct nezha_nodecall *call, uint64_t n, struct nezha_range cell)
+/* In the order of the ranks, a part at a time, whose sums in between stay in the nearest cache: nothing is written into shared
+ * memory.  Nor into the receive buffer, but by the last fold: with MPI_IN_PLACE it holds the own contribution. */
+static void fold_cell(const struct nezha_nodecall *call, uint64_t n, struct nezha_range cell)
 {
-	int ranks = call->node->ranks, local = call->node->local;
-	char *sum = input(call, n, 0, cell);
+	alignas(64) char sums[PART];
+	int ranks = call->node->ranks;
+	uint64_t length;
 
-	for (int r = 1; r < ranks; r++) {
-		char *to = r == ranks - 1 ? call->recvbuf + cell.begin : nezha_node_in(call->node, slot_of(n), local ? 0 : 1);
+	for (uint64_t at = 0; at < cell.length; at += length) {
+		const char *sum = input(call, n, 0, cell) + at;
 
-		call->kernel(to, sum, input(call, n, r, cell), cell.length / call->element);
-		sum = to;
+		length = cell.length - at < PART ? cell.length - at : PART;
+		for (int r = 1; r < ranks; r++) {
+			char *to = r == ranks - 1 ? call->recvbuf + cell.begin + at : sums;
+
+			call->kernel(to, sum, input(call, n, r, cell) + at, length / call->element);
+			sum = to;
+		}
 	}
 }
 

@@ -145,7 +145,7 @@ static const char *try_out(struct nezha_sharp *sharp)
 		}
 		usleep(50);
 		nezha_fairlock_take(&sharp->engine->lock);
-		nezha_engine_progress_mpi(sharp->engine, &progressed);
+		nezha_engine_progress_mpi(sharp->engine, &progressed, NEZHA_PROGRESS_OFTEN);
 		nezha_fairlock_give(&sharp->engine->lock);
 	}
 	for (uint32_t i = 0; i < TRIAL_ELEMENTS; i++)

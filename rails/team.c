@@ -134,7 +134,7 @@ static void wait_for_inas(struct nezha_team *team, uint64_t until)
 
 	while (!nezha_ina_attempted(team) && nezha_now() < (until < limit ? until : limit)) {
 		nezha_engine_wait(team->engine);
-		nezha_engine_progress_mpi(team->engine, &progressed);
+		nezha_engine_progress_mpi(team->engine, &progressed, NEZHA_PROGRESS_OFTEN);
 	}
 }
 
@@ -211,7 +211,7 @@ static int wait_for_paths(struct nezha_team *team, uint64_t until)
 		if (up && (link->opened || nezha_now() - first > OTHER_RAILS_WAIT))
 			break;
 		nezha_engine_wait(team->engine);
-		nezha_engine_progress_mpi(team->engine, &progressed);
+		nezha_engine_progress_mpi(team->engine, &progressed, NEZHA_PROGRESS_OFTEN);
 	}
 	return up;
 }
@@ -236,7 +236,7 @@ static void probe(struct nezha_team *team)
 		}
 		if (more)
 			nezha_engine_wait(engine);
-		nezha_engine_progress_mpi(engine, &progressed);
+		nezha_engine_progress_mpi(engine, &progressed, NEZHA_PROGRESS_OFTEN);
 	}
 }
 

@@ -135,7 +135,7 @@ struct nezha_way {
 	                    * becomes the least of all ranks; NULL: none */
 	bool silent;       /* the collective rails add nothing to a note, as where not all ranks may have the same ones */
 	int (*work)(void *context, uint64_t final);  /* other work of the waiting thread, done a little at a time (some
-	                    * 10 us), without any lock of ours.  It may use the first `final` bytes of the receive buffer, which are
+	                    * 100 us), without any lock of ours.  It may use the first `final` bytes of the receive buffer, which are
 	                    * final.  NEZHA_INPROGRESS: there may be more; NEZHA_OK: not now; an error ends the call.  NULL: none */
 	void *context;
 };

@@ -181,6 +181,7 @@ static void finds_the_dead(void **state)
 
 struct world {
 	int ranks, carriers;
+	uint32_t cell;
 	struct nezha_node_offer offer;
 	pthread_barrier_t barrier;
 	int rounds;
@@ -303,10 +304,10 @@ static void *run_rank(void *argument)
 	for (int i = 0; i < 4; i++)
 		buffers[i] = malloc(COUNT_MOST * 8);
 	if (!rank->local)
-		expect(rank, !nezha_node_make(world->ranks, world->carriers, CELL, &world->offer, &node), "make");
+		expect(rank, !nezha_node_make(world->ranks, world->carriers, world->cell, &world->offer, &node), "make");
 	pthread_barrier_wait(&world->barrier);
 	if (rank->local)
-		expect(rank, !nezha_node_join(&world->offer, world->ranks, world->carriers, CELL, rank->local, &node), "join");
+		expect(rank, !nezha_node_join(&world->offer, world->ranks, world->carriers, world->cell, rank->local, &node), "join");
 	pthread_barrier_wait(&world->barrier);
 	if (node)
 		nezha_node_seal(node);
@@ -320,9 +321,11 @@ static void *run_rank(void *argument)
 	return NULL;
 }
 
-static void run_world(int ranks, int carriers, int rounds)
+static void run_world(int ranks, int carriers, uint32_t cell, int rounds)
 {
-	struct world world = { .ranks = ranks, .carriers = carriers, .rounds = rounds, .seed = (unsigned)(ranks * 10 + carriers) };
+	struct world world = {
+		.ranks = ranks, .carriers = carriers, .cell = cell, .rounds = rounds, .seed = (unsigned)(ranks * 10 + carriers),
+	};
 	struct rank members[RANKS_MAX];
 
 	pthread_barrier_init(&world.barrier, NULL, (unsigned)ranks);
@@ -341,8 +344,10 @@ static void folds_in_order(void **state)
 {
 	(void)state;
 	for (int ranks = 2; ranks <= RANKS_MAX; ranks++)
-		for (int carriers = 1; carriers <= ranks; carriers++)
-			run_world(ranks, carriers, carriers == 1 || carriers == ranks ? 100 : 30);
+		for (int carriers = 1; carriers <= ranks; carriers++) {
+			run_world(ranks, carriers, CELL, carriers == 1 || carriers == ranks ? 100 : 30);
+			run_world(ranks, carriers, 5 * CELL, 30);    /* folded in several parts, the last one shorter */
+		}
 }
 
 static void *wait_for_ever(void *argument)

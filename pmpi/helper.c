@@ -8,8 +8,7 @@
 #include <time.h>
 
 #include "pmpi/progress.h"
-
-#define PROGRESS_NS 500000    /* between two looks at MPI while it waits */
+#include "rails/pace.h"
 
 struct nezha_helper {
 	pthread_t thread;
@@ -97,7 +96,7 @@ void nezha_helper_wait(struct nezha_helper *helper)
 	pthread_mutex_lock(&helper->lock);
 	while (helper->run) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += PROGRESS_NS;
+		until.tv_nsec += NEZHA_PACE_OFTEN;
 		if (until.tv_nsec >= 1000000000) {
 			until.tv_nsec -= 1000000000;
 			until.tv_sec++;

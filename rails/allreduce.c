@@ -107,6 +107,7 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 	call->op = ++team->entered;
 	call->active = true;
 	call->began = team->moved = nezha_now();
+	nezha_pace_begin(&team->pace, call->began);
 	LIST_INSERT_HEAD(&team->engine->busy, team, busy);
 	grant = nezha_wire_make(NEZHA_WIRE_GRANT, team->id, call->op);
 	nezha_inlink_reply(team->left, &grant);
@@ -127,6 +128,7 @@ static void end(struct nezha_team *team)
 {
 	bool whole = finished(team);
 
+	nezha_pace_end(&team->pace, nezha_now());
 	team->call.active = false;
 	team->finished = team->entered;
 	nezha_link_forget(team->right, team, whole);
@@ -153,7 +155,6 @@ static int do_work(struct nezha_team *team, const struct nezha_way *way)
 static int run(struct nezha_team *team, const struct nezha_way *way)
 {
 	struct nezha_engine *engine = team->engine;
-	uint64_t progressed = nezha_now();
 
 	for (;;) {
 		int work = do_work(team, way);
@@ -175,8 +176,8 @@ static int run(struct nezha_team *team, const struct nezha_way *way)
 			nezha_engine_poll(engine);
 		else
 			nezha_engine_wait(engine);
-		nezha_engine_progress_mpi(engine, &progressed,
-		                          team->call.finals ? NEZHA_PROGRESS_SELDOM : NEZHA_PROGRESS_OFTEN);
+		/* What is final has something of all ranks: they are there. */
+		nezha_engine_progress_mpi(engine, &team->pace, team->call.finals ? NEZHA_PACE_SELDOM : NEZHA_PACE_OFTEN);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "rails/collective.h"
 #include "rails/fairlock.h"
 #include "rails/lend.h"
+#include "rails/pace.h"
 #include "rails/team.h"
 #include "rails/verbs.h"
 
@@ -77,6 +78,7 @@ struct nezha_team {
 	bool wanted_early;              /* the right neighbour misses a block of the call that we enter next */
 	bool query;                     /* the service thread shall ask the right neighbour */
 	uint64_t queried, moved;        /* ns: when last asked, when something last happened */
+	struct nezha_pace pace;         /* of MPI's progress in calls */
 	uint64_t touched;               /* ns: when something was last sent to the right only to see whether it arrives */
 	uint64_t attended, attended_last; /* ns: since when a thread has waited outside of a call; when it last attended */
 	struct nezha_collective collective[NEZHA_COLLECTIVES_MAX];
@@ -159,13 +161,8 @@ void nezha_engine_wait(struct nezha_engine *engine);
 /* The same without sleeping, for a thread that has other work to go on with. */
 void nezha_engine_poll(struct nezha_engine *engine);
 
-/* How often a thread that waits lets MPI progress: somebody may need that before he comes to what is waited for; once all are there, as
- * only others can.  (Each time costs Open MPI some 14 us, which ranks that share processors miss.) */
-#define NEZHA_PROGRESS_OFTEN (NEZHA_MSEC / 2)
-#define NEZHA_PROGRESS_SELDOM (4 * NEZHA_MSEC)
-
-/* Lets MPI progress, if it was done last (*last) before `pause` ns or more; gives the lock up meanwhile. */
-void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last, uint64_t pause);
+/* Lets MPI progress, if it is due after `pause`; gives the lock up meanwhile. */
+void nezha_engine_progress_mpi(struct nezha_engine *engine, struct nezha_pace *pace, uint64_t pause);
 
 /* Rouses the driver from another thread. */
 void nezha_engine_wake(struct nezha_engine *engine);

@@ -7,6 +7,7 @@
 #include "rails/clock.h"
 #include "rails/engine.h"
 #include "rails/nodecall.h"
+#include "rails/pace.h"
 #include "rails/pieces.h"
 #include "rails/place.h"
 #include "tuning/log.h"
@@ -14,7 +15,7 @@
 #include "tuning/status.h"
 
 #define SHARED_MOST (512ull << 20)      /* bytes that a process makes for all its communicators */
-#define WORK_MOST (100 * NEZHA_USEC)    /* moves between two turns on the rails */
+#define WORK_MOST (40 * NEZHA_USEC)     /* moves between two turns on the rails: a socket's unsent bytes last so long at 25 Gbit/s */
 #define GONE_AFTER NEZHA_SEC            /* without a move: whether the processes of the other ranks still live */
 
 #define NO_SHARED_MEMORY "no memory can be shared with the ranks of the node"
@@ -29,6 +30,7 @@ struct nezha_hierarchy {
 	struct nezha_team *ring;            /* NULL: no carrier */
 	uint64_t sent[NEZHA_STATS_MAX];     /* in the last call */
 	uint64_t looked;                    /* ns: when it was seen who lives, outside of calls */
+	struct nezha_pace pace;             /* of MPI's progress, between turns on the rails */
 	bool broken;
 };
 
@@ -43,8 +45,8 @@ struct whole {
 	struct nezha_pieces pieces;
 	struct nezha_nodecall local;
 	uint64_t done;                      /* bytes of this carrier's piece that were reduced */
-	uint64_t moved, progressed, looked; /* ns: the last move; when MPI was let progress; when it was seen who lives */
-	uint64_t pause;                     /* between two looks at MPI */
+	uint64_t moved, looked;             /* ns: since when there is no move, 0: there was one; when it was seen who lives */
+	uint64_t pause;                     /* ns: how long to sleep, and between two looks at MPI, while there is no move */
 };
 
 /* ---- opening ---- */
@@ -207,15 +209,16 @@ void nezha_hierarchy_give_up(struct nezha_hierarchy *h)
 
 /* ---- waiting within the node ---- */
 
-static void progress_mpi(struct whole *w, uint64_t now)
+/* True: it got time. */
+static bool progress_mpi(struct whole *w, uint64_t now, uint64_t pause)
 {
 	const struct nezha_engine_config *config = &w->hierarchy->engine->config;
 
-	if (!config->progress || now - w->progressed < w->pause)
-		return;
+	if (!config->progress || !nezha_pace_is_due(&w->hierarchy->pace, now, pause))
+		return false;
 	config->progress(config->progress_context);
-	w->progressed = nezha_now();
-	w->pause = nezha_pause_longer(w->pause, NEZHA_PROGRESS_OFTEN, NEZHA_PROGRESS_SELDOM);
+	nezha_pace_done(&w->hierarchy->pace, nezha_now());
+	return true;
 }
 
 static int find_gone(const struct nezha_hierarchy *h)
@@ -256,19 +259,21 @@ int nezha_hierarchy_attend(struct nezha_hierarchy *h)
 /* One move, or a sleep until there may be one. */
 static int move_or_wait(struct whole *w)
 {
-	uint64_t now;
+	bool moved = nezha_nodecall_move(&w->local) || nezha_nodecall_wait(&w->local, w->pause);
+	uint64_t now = nezha_now();
 
-	if (nezha_nodecall_move(&w->local) || nezha_nodecall_wait(&w->local, w->pause)) {
+	if (moved) {
 		w->moved = 0;
-		w->pause = NEZHA_PROGRESS_OFTEN;
+		w->pause = NEZHA_PACE_OFTEN;
+		progress_mpi(w, now, NEZHA_PACE_SELDOM);
 		return NEZHA_OK;
 	}
 	if (atomic_load(w->hierarchy->node->failed))
 		return NEZHA_ERR_UNREACHABLE;
-	now = nezha_now();
 	if (!w->moved)
 		w->moved = now;
-	progress_mpi(w, now);
+	if (progress_mpi(w, now, w->pause))
+		w->pause = nezha_pause_longer(w->pause, NEZHA_PACE_OFTEN, NEZHA_PACE_SELDOM);
 	return look_who_lives(w, now);
 }
 
@@ -373,7 +378,7 @@ int nezha_hierarchy_allreduce(struct nezha_hierarchy *h, const void *sendbuf, vo
 {
 	struct whole w = {
 		.hierarchy = h, .way = way, .type = type, .op = op, .sendbuf = sendbuf, .recvbuf = recvbuf,
-		.progressed = nezha_now(), .pause = NEZHA_PROGRESS_OFTEN,
+		.pause = NEZHA_PACE_OFTEN,
 	};
 	int status;
 
@@ -382,7 +387,9 @@ int nezha_hierarchy_allreduce(struct nezha_hierarchy *h, const void *sendbuf, vo
 	memset(h->sent, 0, sizeof h->sent);
 	nezha_pieces_make(count * nezha_type_size(type), h->place.carriers, h->place.nodes, way->block,
 	                  h->node ? h->node->cell : NEZHA_BLOCK_MIN, &w.pieces);
+	nezha_pace_begin(&h->pace, nezha_now());
 	status = h->node ? run_shared(&w) : carry(&w);
+	nezha_pace_end(&h->pace, nezha_now());
 	h->broken = status != NEZHA_OK;
 	return status;
 }

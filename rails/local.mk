@@ -7,7 +7,7 @@ libnezha_core_la_SOURCES += \
 	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/event.c rails/event.h rails/fairlock.c rails/fairlock.h \
 	rails/fingerprint.c rails/fingerprint.h rails/gather.c rails/gather.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/lack.h rails/landing.c rails/landing.h rails/lend.c rails/lend.h rails/link.c rails/link.h rails/loop.c \
-	rails/overdue.c rails/overdue.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/regain.c rails/regain.h \
+	rails/overdue.c rails/overdue.h rails/pace.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/regain.c rails/regain.h \
 	rails/service.c rails/service.h \
 	rails/share.c rails/share.h rails/split.c rails/split.h rails/siege.c rails/siege.h \
 	rails/sieve.c rails/sieve.h rails/stream.c rails/strangers.c rails/strangers.h rails/tcp.c \

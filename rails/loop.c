@@ -252,13 +252,13 @@ void nezha_engine_wait(struct nezha_engine *engine)
 	pthread_cond_timedwait(&engine->changed, &engine->lock.mutex, &until);
 }
 
-void nezha_engine_progress_mpi(struct nezha_engine *engine, uint64_t *last, uint64_t pause)
+void nezha_engine_progress_mpi(struct nezha_engine *engine, struct nezha_pace *pace, uint64_t pause)
 {
 	uint64_t now = nezha_now();
 
-	if (!engine->config.progress || now - *last < pause)
+	if (!engine->config.progress || !nezha_pace_is_due(pace, now, pause))
 		return;
-	*last = now;
+	nezha_pace_done(pace, now);
 	nezha_fairlock_give(&engine->lock);
 	engine->config.progress(engine->config.progress_context);
 	nezha_fairlock_retake(&engine->lock);

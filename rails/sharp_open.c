@@ -129,7 +129,8 @@ static const char *try_out(struct nezha_sharp *sharp)
 	int type = nezha_sharp_type(NEZHA_UINT32), sum = nezha_sharp_operation(NEZHA_SUM), rc;
 	uint32_t *from = (uint32_t *)nezha_sharp_from(sharp, 0), *to = (uint32_t *)nezha_sharp_to(sharp, 0);
 	uint32_t ranks = (uint32_t)sharp->team->ranks, rank = (uint32_t)sharp->team->rank;
-	uint64_t since = nezha_now(), progressed = since;
+	uint64_t since = nezha_now();
+	struct nezha_pace pace = { 0 };
 
 	if (!(sharp->types >> type & 1 && sharp->operations >> sum & 1))
 		return "its library says that it cannot add 32-bit integers";
@@ -138,6 +139,7 @@ static const char *try_out(struct nezha_sharp *sharp)
 	rc = nezha_sharp_begin(sharp, 0, TRIAL_ELEMENTS, type, sum, TRIAL_ELEMENTS * sizeof *from);
 	if (rc < 0)
 		return sharp->api->text(rc);
+	nezha_pace_begin(&pace, since);
 	while (!nezha_sharp_ended(sharp, 0)) {
 		if (nezha_now() - since > TRIAL_LIMIT) {
 			sharp->engine->sharp_dead = true;
@@ -145,7 +147,7 @@ static const char *try_out(struct nezha_sharp *sharp)
 		}
 		usleep(50);
 		nezha_fairlock_take(&sharp->engine->lock);
-		nezha_engine_progress_mpi(sharp->engine, &progressed, NEZHA_PROGRESS_OFTEN);
+		nezha_engine_progress_mpi(sharp->engine, &pace, NEZHA_PACE_OFTEN);
 		nezha_fairlock_give(&sharp->engine->lock);
 	}
 	for (uint32_t i = 0; i < TRIAL_ELEMENTS; i++)

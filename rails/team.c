@@ -130,11 +130,13 @@ static int attach_inas(struct nezha_team *team, const struct nezha_card *cards)
 /* Waits for the first attempts to reach the aggregators. */
 static void wait_for_inas(struct nezha_team *team, uint64_t until)
 {
-	uint64_t progressed = nezha_now(), limit = progressed + INA_WAIT;
+	uint64_t limit = nezha_now() + INA_WAIT;
+	struct nezha_pace pace = { 0 };
 
+	nezha_pace_begin(&pace, nezha_now());
 	while (!nezha_ina_attempted(team) && nezha_now() < (until < limit ? until : limit)) {
 		nezha_engine_wait(team->engine);
-		nezha_engine_progress_mpi(team->engine, &progressed, NEZHA_PROGRESS_OFTEN);
+		nezha_engine_progress_mpi(team->engine, &pace, NEZHA_PACE_OFTEN);
 	}
 }
 
@@ -202,16 +204,18 @@ static int joined_paths(const struct nezha_link *link)
 static int wait_for_paths(struct nezha_team *team, uint64_t until)
 {
 	struct nezha_link *link = team->right;
-	uint64_t first = 0, progressed = nezha_now();
 	int want = joined_paths(link), up;
+	struct nezha_pace pace = { 0 };
+	uint64_t first = 0;
 
+	nezha_pace_begin(&pace, nezha_now());
 	while ((up = nezha_link_paths_up(link)) < want && nezha_now() < until) {
 		if (up && !first)
 			first = nezha_now();
 		if (up && (link->opened || nezha_now() - first > OTHER_RAILS_WAIT))
 			break;
 		nezha_engine_wait(team->engine);
-		nezha_engine_progress_mpi(team->engine, &progressed, NEZHA_PROGRESS_OFTEN);
+		nezha_engine_progress_mpi(team->engine, &pace, NEZHA_PACE_OFTEN);
 	}
 	return up;
 }
@@ -221,9 +225,11 @@ static void probe(struct nezha_team *team)
 {
 	struct nezha_engine *engine = team->engine;
 	struct nezha_link *link = team->right;
-	uint64_t start = nezha_now(), progressed = start;
 	bool more = true, ours = !link->opened;
+	struct nezha_pace pace = { 0 };
+	uint64_t start = nezha_now();
 
+	nezha_pace_begin(&pace, start);
 	for (uint32_t r = 0; r < engine->card.rail_count; r++)
 		if (link->paths[r].up && ours)
 			nezha_link_probe(&link->paths[r]);
@@ -236,7 +242,7 @@ static void probe(struct nezha_team *team)
 		}
 		if (more)
 			nezha_engine_wait(engine);
-		nezha_engine_progress_mpi(engine, &progressed, NEZHA_PROGRESS_OFTEN);
+		nezha_engine_progress_mpi(engine, &pace, NEZHA_PACE_OFTEN);
 	}
 }
 

@@ -55,8 +55,7 @@ struct nezha_card {
 /* Whether both are the same rail of their processes. */
 bool nezha_card_same_rail(const struct nezha_card_rail *a, const struct nezha_card_rail *b);
 
-/* Called now and then by a thread that waits inside nezha_allreduce (at least every millisecond while
- * waiting; every 4 ms while it waits for ranks of its own node; no more than needed): lets MPI progress.  Called without any lock of ours held. */
+/* Called now and then by a thread that waits inside nezha_allreduce (rails/pace.h): lets MPI progress.  Called without any lock of ours held. */
 typedef void nezha_progress_fn(void *context);
 
 struct nezha_engine_config {
@@ -135,7 +134,7 @@ struct nezha_way {
 	                    * becomes the least of all ranks; NULL: none */
 	bool silent;       /* the collective rails add nothing to a note, as where not all ranks may have the same ones */
 	int (*work)(void *context, uint64_t final);  /* other work of the waiting thread, done a little at a time (some
-	                    * 100 us), without any lock of ours.  It may use the first `final` bytes of the receive buffer, which are
+	                    * 10 us), without any lock of ours.  It may use the first `final` bytes of the receive buffer, which are
 	                    * final.  NEZHA_INPROGRESS: there may be more; NEZHA_OK: not now; an error ends the call.  NULL: none */
 	void *context;
 };

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Legal programs in which one rank can only enter MPI_Allreduce once MPI itself has moved on another rank
  * that waits in MPI_Allreduce already.  Each shape must end, with the right data.
- *   progress [-n REPEATS] [-m BYTES_OF_THE_VECTOR]       at least 2 ranks; others only reduce */
+ *   progress [-n REPEATS] [-m BYTES_OF_THE_VECTOR] [-f FLAG]      at least 2 ranks; others only reduce
+ * FLAG: a file that all see and that is not there; with it, and 3 ranks, one more shape is tried. */
+#include <fcntl.h>
 #include <getopt.h>
+#include <unistd.h>
 
 #include "tests/mpi/common.h"
 
@@ -12,6 +15,7 @@ static char *message;
 static int *in, *out;
 static int vector; /* elements */
 static const char *shape;
+static const char *flag;
 
 /* The reduction that all shapes share: element i of rank r is r + i % 11. */
 static void reduce(MPI_Comm comm)
@@ -162,6 +166,43 @@ static void straight_on(void)
 	}
 }
 
+/* 2 receives what 0 has begun to send, and says so past MPI; until then 0 and 1 do nothing but reduce, again and again. */
+static void outsider(void)
+{
+	MPI_Request request = MPI_REQUEST_NULL;
+	MPI_Comm pair;
+
+	if (!flag || world_size < 3)
+		return;
+	MPI_Comm_split(MPI_COMM_WORLD, world_rank < 2 ? 0 : MPI_UNDEFINED, 0, &pair);
+	if (world_rank == 0) {
+		memset(message, 8, MESSAGE);
+		MPI_Isend(message, MESSAGE, MPI_CHAR, 2, 8, MPI_COMM_WORLD, &request);
+	} else if (world_rank == 2) {
+		int file;
+
+		MPI_Recv(message, MESSAGE, MPI_CHAR, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		check_message(8);
+		file = open(flag, O_CREAT | O_WRONLY, 0600);
+		if (file < 0)
+			fail("%s: %s: %m", shape, flag);
+		else
+			close(file);
+	}
+	if (world_rank < 2) {
+		memset(in, 0, (size_t)vector * sizeof *in);
+		do {
+			in[0] = !access(flag, F_OK);
+			MPI_Allreduce(in, out, vector, MPI_INT, MPI_MAX, pair);
+		} while (!out[0]);
+		MPI_Comm_free(&pair);
+	}
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (world_rank == 0)
+		unlink(flag);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -175,16 +216,19 @@ int main(int argc, char **argv)
 		{ "chain", chain },
 		{ "two communicators", two_communicators },
 		{ "straight on", straight_on },
+		{ "a rank outside of it receives what a rank sends that only reduces", outsider },
 	};
 	long repeats = 3, bytes = 1 << 20;
 	int option;
 
 	begin(&argc, &argv, MPI_THREAD_SINGLE);
-	while ((option = getopt(argc, argv, "n:m:")) != -1)
+	while ((option = getopt(argc, argv, "n:m:f:")) != -1)
 		if (option == 'n')
 			repeats = number(optarg, "-n", 1, 100000);
 		else if (option == 'm')
 			bytes = number(optarg, "-m", 4, 1 << 30);
+		else if (option == 'f')
+			flag = optarg;
 		else
 			return 2;
 	if (world_size < 2) {

@@ -11,11 +11,9 @@
 #include <unistd.h>
 
 #include "rails/aggd_state.h"
-#include "rails/ina_run.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 
-#define RUN_BYTES 16384          /* of a run of results: switches with shallow queues and shapers let no more pass whole */
 #define PAY_MOST 16              /* runs that are paid at a time, so that others get their turn */
 
 /* ---- a session's socket ---- */
@@ -38,7 +36,7 @@ int aggd_send_open(struct nezha_aggd *aggd, struct aggd_session *session)
 void aggd_send_close(struct nezha_aggd *aggd, struct aggd_session *session)
 {
 	if (aggd->run.session == session)
-		aggd->run.count = 0;
+		aggd->run = (struct aggd_run){ 0 };
 	if (session->out.fd >= 0)
 		close(session->out.fd);
 	session->out.fd = -1;
@@ -58,49 +56,49 @@ static const struct sockaddr_in *receiver(const struct aggd_session *session, in
 
 /* ---- runs ---- */
 
-/* All packets of a run are of one length, but for the last, which may be shorter. */
-static bool fits(const struct aggd_run *run, const struct aggd_session *session, uint16_t length)
+/* false: it is for another run. */
+static bool add(struct aggd_run *run, struct aggd_session *session, const struct nezha_ina_sum *sum)
 {
-	return !run->count || (run->session == session && run->count < AGGD_RUN_MOST &&
-	                       length <= run->headers[run->count - 1].length &&
-	                       run->headers[run->count - 1].length == run->headers[0].length &&
-	                       run->bytes + sizeof run->headers[0] + length <= RUN_BYTES);
+	if (run->session && run->session != session)
+		return false;
+	run->session = session;
+	return nezha_ina_run_add(&run->packets, &sum->header, sum->data);
 }
 
-static void add(struct aggd_run *run, struct aggd_session *session, const struct nezha_ina_sum *sum)
+static void clear(struct aggd_run *run)
 {
-	run->session = session;
-	run->headers[run->count] = sum->header;
-	run->parts[2 * run->count] = (struct iovec){ &run->headers[run->count], sizeof run->headers[0] };
-	run->parts[2 * run->count + 1] = (struct iovec){ (void *)sum->data, sum->header.length };
-	run->bytes += sizeof run->headers[0] + sum->header.length;
-	run->count++;
+	run->session = NULL;
+	run->packets.count = run->packets.shorter = 0;
+	run->packets.bytes = 0;
 }
 
 /* Sends packet by packet from number `from` on; how many of the run have gone.  One that the kernel refuses for another
  * reason than a full socket counts as lost by the network: the ranks ask again. */
 static int send_singly(struct aggd_run *run, int from, const struct sockaddr_in *to)
 {
-	for (int i = from; i < run->count; i++)
-		if (nezha_ina_send_run(run->session->out.fd, to, &run->parts[2 * i], 2, 0) < 0 && errno == EAGAIN)
+	struct nezha_ina_run *packets = &run->packets;
+
+	for (int i = from; i < packets->count; i++)
+		if (nezha_ina_send_run(run->session->out.fd, to, &packets->parts[2 * i], 2, 0) < 0 && errno == EAGAIN)
 			return i;
-	return run->count;
+	return packets->count;
 }
 
 /* How many packets of the run have gone to the receiver. */
 static int send_run(struct aggd_run *run, const struct sockaddr_in *to)
 {
-	uint16_t segment = (uint16_t)(sizeof run->headers[0] + run->headers[0].length);
+	struct nezha_ina_run *packets = &run->packets;
+	uint16_t segment = nezha_ina_run_order(packets);
 
-	if (run->count == 1 || run->session->singly)
+	if (!segment || run->session->singly)
 		return send_singly(run, 0, to);
-	if (nezha_ina_send_run(run->session->out.fd, to, run->parts, 2 * (size_t)run->count, segment) >= 0)
-		return run->count;
+	if (nezha_ina_send_run(run->session->out.fd, to, packets->parts, 2 * (size_t)packets->count, segment) >= 0)
+		return packets->count;
 	if (nezha_ina_only_singly(errno)) {
 		run->session->singly = true;
 		return send_singly(run, 0, to);
 	}
-	return errno == EAGAIN ? 0 : run->count;
+	return errno == EAGAIN ? 0 : packets->count;
 }
 
 /* ---- debts ---- */
@@ -143,7 +141,7 @@ static bool next_debts(struct aggd_session *session, int r, uint32_t *at, struct
 {
 	struct nezha_ina_sum sum;
 
-	*run = (struct aggd_run){ .session = session };
+	clear(run);
 	for (; *at < 2u * session->window; ++*at) {
 		if (!is_owed(session, r, *at))
 			continue;
@@ -151,11 +149,10 @@ static bool next_debts(struct aggd_session *session, int r, uint32_t *at, struct
 			pay_bit(session, r, *at);    /* overwritten: all have it */
 			continue;
 		}
-		if (!fits(run, session, sum.header.length))
+		if (!add(run, session, &sum))
 			break;
-		add(run, session, &sum);
 	}
-	return run->count > 0;
+	return run->packets.count > 0;
 }
 
 /* false: there is no more room, or others shall have their turn. */
@@ -168,8 +165,8 @@ static bool pay_one(struct aggd_session *session, int r, int *most)
 		int gone = send_run(&run, receiver(session, r));
 
 		for (int i = 0; i < gone; i++)
-			pay_bit(session, r, run.headers[i].seq);
-		if (gone < run.count || !--*most)
+			pay_bit(session, r, run.packets.headers[i].seq);
+		if (gone < run.packets.count || !--*most)
 			return false;
 	}
 	return true;
@@ -199,18 +196,17 @@ void aggd_flush(struct nezha_aggd *aggd)
 	struct aggd_run *run = &aggd->run;
 	struct aggd_session *session = run->session;
 
-	for (int r = 0; run->count && r < receivers_of(session); r++)
-		for (int i = session->owed_count ? 0 : send_run(run, receiver(session, r)); i < run->count; i++)
-			owe(aggd, session, r, run->headers[i].seq);
-	run->count = 0;
-	run->bytes = 0;
-	run->session = NULL;
+	for (int r = 0; run->packets.count && r < receivers_of(session); r++)
+		for (int i = session->owed_count ? 0 : send_run(run, receiver(session, r)); i < run->packets.count; i++)
+			owe(aggd, session, r, run->packets.headers[i].seq);
+	clear(run);
 }
 
 void aggd_queue(struct nezha_aggd *aggd, struct aggd_session *session, const struct nezha_ina_sum *sum)
 {
-	if (!fits(&aggd->run, session, sum->header.length))
-		aggd_flush(aggd);
+	if (add(&aggd->run, session, sum))
+		return;
+	aggd_flush(aggd);
 	add(&aggd->run, session, sum);
 }
 

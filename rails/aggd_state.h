@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "rails/aggd.h"
+#include "rails/ina_run.h"
 #include "rails/ina_slots.h"
 #include "rails/ina_wire.h"
 
@@ -70,15 +71,10 @@ struct aggd_session {
 	struct aggd_member members[];
 };
 
-#define AGGD_RUN_MOST 32
-
 /* A run of results of one session that goes out with one call for each receiver. */
 struct aggd_run {
 	struct aggd_session *session;
-	int count;
-	size_t bytes;
-	struct nezha_ina_header headers[AGGD_RUN_MOST];
-	struct iovec parts[2 * AGGD_RUN_MOST];
+	struct nezha_ina_run packets;
 };
 
 struct aggd_io;

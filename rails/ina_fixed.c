@@ -6,6 +6,7 @@
 
 #include "rails/fixed.h"
 #include "rails/ina.h"
+#include "rails/ina_run.h"
 #include "tuning/status.h"
 
 #define EXPONENT sizeof(int32_t)

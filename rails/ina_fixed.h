@@ -14,8 +14,6 @@
 
 struct nezha_ina;
 
-#define NEZHA_INA_RUN_BYTES 16384        /* of packets that are sent with one system call */
-
 struct nezha_ina_fixed {
 	bool on;                         /* in the call in progress */
 	bool escaped;                    /* ... a block has gone back for its values */

@@ -15,8 +15,6 @@
 #include "tuning/status.h"
 
 #define HEADERS 60               /* bytes of an IPv4 and UDP header and of ours */
-#define RUN_BYTES NEZHA_INA_RUN_BYTES
-#define RUN_MOST 32
 #define BUFFER (4 << 20)         /* bytes: a window of results that comes while nobody looks */
 #define MESSAGES_MOST 64         /* taken in at a time */
 #define WINDOW_MOST 512          /* slots */
@@ -235,36 +233,46 @@ static bool is_ready(const struct nezha_ina *ina, uint32_t seq)
 	return nezha_ina_fixed_ready(ina, &place);
 }
 
-/* Sends up to `most` chunks for the first time: all of one length, but for the last.  NEZHA_INPROGRESS: none can be now. */
-static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
+/* The payload of what has been added. */
+static size_t payload_of(const struct nezha_ina_run *run)
 {
-	struct nezha_ina_header headers[RUN_MOST];
-	struct iovec parts[2 * RUN_MOST];
-	uint32_t count = 0, seq = ina->window.next;
-	size_t bytes = 0, segment = sizeof headers[0];
-	int rc;
+	return run->bytes - (size_t)run->count * sizeof run->headers[0];
+}
 
-	while (count < most && count < (ina->singly ? 1 : RUN_MOST) && is_ready(ina, seq + count)) {
-		char *room = ina->fixed.on ? ina->fixed.buffer + bytes - count * sizeof headers[0] : NULL;
+/* Chunks from `seq` on, `most` at most. */
+static void make_run(struct nezha_ina *ina, uint32_t seq, uint32_t most, struct nezha_ina_run *run)
+{
+	run->count = run->shorter = 0;
+	run->bytes = 0;
+	for (uint32_t i = 0; i < most && is_ready(ina, seq + i); i++) {
+		char *room = ina->fixed.on ? ina->fixed.buffer + payload_of(run) : NULL;
+		struct nezha_ina_header header;
+		struct iovec parts[2];
 
-		make_packet(ina, seq + count, 0, room, &headers[count], &parts[2 * count]);
-		if (count && (headers[count].length > headers[0].length ||
-		              bytes + sizeof headers[0] + headers[count].length > RUN_BYTES))
-			break;
-		bytes += sizeof headers[0] + headers[count].length;
-		count++;
-		if (headers[count - 1].length < headers[0].length)
+		make_packet(ina, seq + i, 0, room, &header, parts);
+		if (!nezha_ina_run_add(run, &header, parts[1].iov_base))
 			break;
 	}
-	if (!count)
+}
+
+/* Sends up to `most` chunks for the first time.  NEZHA_INPROGRESS: none can be now. */
+static int send_run(struct nezha_ina *ina, uint32_t most, uint64_t now)
+{
+	uint32_t seq = ina->window.next;
+	struct nezha_ina_run run;
+	uint16_t segment;
+	int rc;
+
+	make_run(ina, seq, ina->singly ? 1 : most, &run);
+	if (!run.count)
 		return NEZHA_INPROGRESS;
-	segment += headers[0].length;
-	rc = send_parts(ina, parts, 2 * (size_t)count, count > 1 ? (uint16_t)segment : 0);
+	segment = nezha_ina_run_order(&run);
+	rc = send_parts(ina, run.parts, 2 * (size_t)run.count, segment);
 	if (rc != NEZHA_OK)
 		return rc;
-	for (uint32_t i = 0; i < count; i++)
-		nezha_ina_window_sent(&ina->window, seq + i, now);
-	nezha_ina_count_sent(ina, bytes - count * sizeof headers[0]);
+	for (int i = 0; i < run.count; i++)
+		nezha_ina_window_sent(&ina->window, seq + (uint32_t)i, now);
+	nezha_ina_count_sent(ina, payload_of(&run));
 	return NEZHA_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Runs of UDP packets that pass the kernel with one system call: UDP_SEGMENT when they are sent, UDP_GRO when they come
- * (udp(7)).  Of a run all packets are of one length, but for the last. */
+ * (udp(7)).  Of a run all packets are of one length, but for the last, which may be shorter. */
 #ifndef NEZHA_RAILS_INA_RUN_H
 #define NEZHA_RAILS_INA_RUN_H
 
@@ -10,6 +10,27 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+
+#include "rails/ina_wire.h"
+
+#define NEZHA_INA_RUN_BYTES 16384     /* of a run: switches with shallow queues and shapers let no more pass whole */
+#define NEZHA_INA_RUN_MOST 32         /* packets of a run */
+
+/* A run that is put together; all zeros: an empty one.  The rest of a block is shorter than its other chunks: it does not end the
+ * run, but goes behind what is added after it, since by itself it would cost as much as a whole run. */
+struct nezha_ina_run {
+	struct nezha_ina_header headers[NEZHA_INA_RUN_MOST];
+	struct iovec parts[2 * NEZHA_INA_RUN_MOST];  /* header, payload, ... */
+	int count;
+	int shorter;          /* 1 + number of the packet that is; 0: none yet */
+	size_t bytes;         /* of all headers and payloads */
+};
+
+/* Adds a packet; its payload is not copied.  false: it is for another run. */
+bool nezha_ina_run_add(struct nezha_ina_run *run, const struct nezha_ina_header *header, const void *payload);
+
+/* Before a run is sent: puts its packets into their order; they are numbered by it afterwards.  Bytes of a packet, 0: it is a single one. */
+uint16_t nezha_ina_run_order(struct nezha_ina_run *run);
 
 /* Room for what the kernel says of a run; struct msghdr's msg_control. */
 union nezha_ina_control {

@@ -107,6 +107,7 @@ unit_tests += tests/unit/test_fixed
 tests_unit_test_fixed_LDADD = $(LDADD) -lm
 unit_tests += tests/unit/test_ina_window
 unit_tests += tests/unit/test_ina_answers
+unit_tests += tests/unit/test_ina_run
 unit_tests += tests/unit/test_ina_wire
 unit_tests += tests/unit/test_overdue
 unit_tests += tests/unit/test_pause

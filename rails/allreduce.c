@@ -35,10 +35,11 @@ static void tell_done(struct nezha_team *team)
 
 /* Since when nothing has been heard that the right neighbour owes.  While its grant is missing, what comes from the left proves nothing: a
  * grant that went down with a rail, over which nothing goes yet that would show that it is dead, would be missed until the left
- * neighbour had nothing more to give. */
+ * neighbour had nothing more to give.  After its grant of a gradual call's first blocks that of others
+ * may be missed, too, but then neither blocks nor grants come. */
 static uint64_t silent_since(const struct nezha_team *team)
 {
-	return TAILQ_EMPTY(&team->held) ? team->moved : team->call.began;
+	return TAILQ_EMPTY(&team->held) || nezha_link_has_granted(team) ? team->moved : team->call.began;
 }
 
 /* A record may have been lost with a path, and the neighbour may have left the call: its service thread knows.  What that cannot know is
@@ -53,6 +54,9 @@ static void ask_if_silent(struct nezha_team *team, uint64_t now)
 		return;
 	team->queried = now;
 	team->query = true;
+	/* A grant of more blocks, which was lost with its path, is nothing that the service thread knows of. */
+	if (!TAILQ_EMPTY(&team->held) && nezha_link_has_granted(team))
+		nezha_link_ask_again(team->right);
 	nezha_call_want_again(&team->call);
 	nezha_service_kick(team->engine->service);
 }
@@ -98,7 +102,6 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 	struct nezha_call *call = &team->call;
 	uint64_t note[NEZHA_CALL_VALUES];
 	bool noted = make_note(team, grid, way, note);
-	struct nezha_wire grant;
 	int rc = nezha_call_begin(call, grid, type, op, sendbuf, recvbuf, noted ? note : NULL);
 
 	if (rc != NEZHA_OK)
@@ -109,8 +112,9 @@ static int begin(struct nezha_team *team, const struct nezha_grid *grid, enum ne
 	call->began = team->moved = nezha_now();
 	nezha_pace_begin(&team->pace, call->began);
 	LIST_INSERT_HEAD(&team->engine->busy, team, busy);
-	grant = nezha_wire_make(NEZHA_WIRE_GRANT, team->id, call->op);
-	nezha_inlink_reply(team->left, &grant);
+	if (way->gradual)
+		nezha_call_be_gradual(call, way->ready);
+	nezha_inlink_grant(team);
 	call->spare_rails = our_rails(team, way->rails);
 	call->rails = nezha_collective_share(team, way, call->spare_rails);
 	nezha_deal_expect(team, nezha_call_bytes(call));
@@ -137,18 +141,44 @@ static void end(struct nezha_team *team)
 	LIST_REMOVE(team, busy);
 }
 
+/* Each grant wakes the left neighbour up. */
+static bool is_grant_due(const struct nezha_call *call)
+{
+	return call->ready == call->grid.blocks || (uint64_t)(call->ready - call->offered) * call->grid.block >= NEZHA_GRANT_LEAST;
+}
+
+/* More of the contribution is there. */
+static int go_on(struct nezha_team *team, uint64_t ready)
+{
+	struct nezha_call *call = &team->call;
+	bool more;
+
+	nezha_gather_begin(team->engine);
+	more = nezha_call_make_ready(call, ready);
+	nezha_gather_end(team->engine);
+	if (!more)
+		return NEZHA_OK;
+	if (is_grant_due(call)) {
+		call->offered = call->ready;
+		nezha_inlink_grant(team);
+	}
+	return nezha_inlink_enter(team);
+}
+
 /* The caller's other work, as struct nezha_way has it. */
 static int do_work(struct nezha_team *team, const struct nezha_way *way)
 {
-	uint64_t final;
+	uint64_t final, ready = 0;
 	int rc;
 
 	if (!way->work)
 		return NEZHA_OK;
 	final = nezha_call_final_bytes(&team->call);
 	nezha_fairlock_give(&team->engine->lock);
-	rc = way->work(way->context, final);
+	rc = way->work(way->context, final, &ready);
 	nezha_fairlock_retake(&team->engine->lock);
+	if (rc >= 0 && team->call.ready < team->call.grid.blocks && go_on(team, ready) != NEZHA_OK)
+		return NEZHA_ERR_PROTOCOL;
 	return rc;
 }
 

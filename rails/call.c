@@ -87,7 +87,8 @@ int nezha_call_begin(struct nezha_call *call, const struct nezha_grid *grid, enu
 	memset(call->ended, 0, sizeof call->ended);
 	call->waiting[NEZHA_SIDE_LINKS] = grid->blocks;
 	call->finals = call->leading = 0;
-	call->done_sent = false;
+	call->done_sent = call->gradual = false;
+	call->ready = call->offered = grid->blocks;
 	memset(call->state, 0, blocks);
 	memset(call->folded, 0, blocks * sizeof *call->folded);
 	for (uint32_t i = 0; i < 2 * blocks; i++)
@@ -159,14 +160,42 @@ static void send_block(struct nezha_call *call, uint32_t b, enum nezha_wire_kind
 	nezha_link_send(call->team->right, tx);
 }
 
+/* Those from `first` on that are ready. */
+static void start_blocks(struct nezha_call *call, uint32_t first)
+{
+	for (uint32_t b = first; b < call->ready; b++)
+		if (starts_here(call, b) && !(call->state[b] & NEZHA_BLOCK_ON_RAIL))
+			send_block(call, b, NEZHA_WIRE_PARTIAL, 0);
+}
+
 void nezha_call_start(struct nezha_call *call)
 {
 	/* The note goes first: it must not be what the end of a call waits for. */
 	if (call->noted && starts_here(call, call->grid.blocks))
 		send_block(call, call->grid.blocks, NEZHA_WIRE_PARTIAL, 0);
-	for (uint32_t b = 0; b < call->grid.blocks; b++)
-		if (starts_here(call, b) && !(call->state[b] & NEZHA_BLOCK_ON_RAIL))
-			send_block(call, b, NEZHA_WIRE_PARTIAL, 0);
+	start_blocks(call, 0);
+}
+
+static uint32_t whole_blocks(const struct nezha_call *call, uint64_t bytes)
+{
+	return bytes >= call->grid.bytes ? call->grid.blocks : (uint32_t)(bytes / call->grid.block);
+}
+
+void nezha_call_be_gradual(struct nezha_call *call, uint64_t bytes)
+{
+	call->gradual = true;
+	call->ready = call->offered = whole_blocks(call, bytes);
+}
+
+bool nezha_call_make_ready(struct nezha_call *call, uint64_t bytes)
+{
+	uint32_t before = call->ready, now = whole_blocks(call, bytes);
+
+	if (now <= before)
+		return false;
+	call->ready = now;
+	start_blocks(call, before);
+	return true;
 }
 
 uint64_t nezha_call_bytes(const struct nezha_call *call)

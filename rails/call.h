@@ -24,7 +24,7 @@ struct nezha_team;
 /* One block to be sent in one phase.  It is in one list at most. */
 enum nezha_tx_where {
 	NEZHA_TX_IDLE,      /* not yet wanted, or taken in by the peer */
-	NEZHA_TX_HELD,      /* the neighbour has not entered the call: team->held */
+	NEZHA_TX_HELD,      /* the neighbour has not entered the call, or does not take the block yet: team->held */
 	NEZHA_TX_QUEUED,    /* link->queue */
 	NEZHA_TX_SENDING,   /* path->current */
 	NEZHA_TX_SENT,      /* path->sent: handed over, not known to have been taken in */
@@ -73,6 +73,8 @@ struct nezha_call {
 	uint64_t began, ended[NEZHA_SIDES]; /* ns: when it began, when each side's blocks were final (0: not yet, or it had none) */
 	uint32_t finals;          /* blocks that are FINAL */
 	uint32_t leading;         /* blocks from the first on of which that is known */
+	bool gradual;             /* the contribution comes to be there while the call is in progress: */
+	uint32_t ready, offered;  /* ... of so many blocks, from the first on, it is; the left neighbour was told of so many */
 	bool done_sent;           /* the left neighbour was told so */
 	uint32_t room;            /* blocks that the arrays below are made for */
 	uint8_t *state;           /* per block: enum nezha_block_state bits */
@@ -110,8 +112,20 @@ char *nezha_call_place(const struct nezha_call *call, uint32_t b);
 /* How many bytes of the receive buffer, from the first on, are final. */
 uint64_t nezha_call_final_bytes(struct nezha_call *call);
 
-/* Sends off the blocks that begin here, all but those that are ON_RAIL. */
+/* Sends off the blocks that begin here, all but those that are ON_RAIL; of a gradual call those that are ready. */
 void nezha_call_start(struct nezha_call *call);
+
+/* After nezha_call_begin: the call is a gradual one, of which `bytes` are ready. */
+void nezha_call_be_gradual(struct nezha_call *call, uint64_t bytes);
+
+/* `bytes` of it, never fewer than before, are ready: sends off what begins here.  False: no further block is. */
+bool nezha_call_make_ready(struct nezha_call *call, uint64_t bytes);
+
+/* Whether this rank's contribution to b is there. */
+static inline bool nezha_call_is_ready(const struct nezha_call *call, uint32_t b)
+{
+	return b < call->ready || nezha_call_is_note(call, b);
+}
 
 /* Payload bytes that this rank sends in the call, if no rail fails. */
 uint64_t nezha_call_bytes(const struct nezha_call *call);

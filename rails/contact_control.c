@@ -61,7 +61,7 @@ static int answered(struct nezha_contact *contact)
 			team->moved = nezha_now();
 		}
 		if (nezha_seq_diff(entered, team->entered) <= 1)
-			nezha_link_granted(team, entered);
+			nezha_link_granted(team, entered, 0);
 	}
 	nezha_fairlock_give(&engine->lock);
 	nezha_engine_wake(engine);

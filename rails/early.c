@@ -38,26 +38,40 @@ static void free_early(struct nezha_team *team, struct nezha_eager *eager)
 	free(eager);
 }
 
-/* A block of the call that this rank will enter next: store it, within what the link allows. */
+/* Bytes that are stored of the call that the team is in: what was sent before the neighbour had its grant, so they are within the link's
+ * allowance, too, though no longer counted there. */
+static uint32_t stored_of_call(const struct nezha_team *team)
+{
+	const struct nezha_eager *eager;
+	uint32_t bytes = 0;
+
+	TAILQ_FOREACH(eager, &team->eager, entry)
+		bytes += eager->op == team->entered ? eager->length : 0;
+	return bytes;
+}
+
+/* A block that is not ready here: store it, within what the link allows. */
 int nezha_early_land(struct nezha_inpath *inpath, struct nezha_team *team)
 {
 	const struct nezha_wire *record = &inpath->record;
 	struct nezha_eager *eager = find_early(team, record->op, record->block);
+	bool entered = record->op == team->entered;
 
 	if (record->kind != NEZHA_WIRE_PARTIAL)
 		return NEZHA_ERR_PROTOCOL;
 	if (eager && eager->length != record->length)
 		return NEZHA_ERR_PROTOCOL;
 	if (!eager) {
-		if (inpath->inlink->eager + record->length > NEZHA_EAGER_BYTES)
+		if ((entered ? stored_of_call(team) : inpath->inlink->eager) + record->length > NEZHA_EAGER_BYTES)
 			return NEZHA_ERR_PROTOCOL;
 		eager = malloc(sizeof *eager + record->length);
 		if (!eager)
 			return NEZHA_ERR_NOMEM;
 		*eager = (struct nezha_eager){ .op = record->op, .block = record->block,
-		                               .length = record->length, .counted = true };
+		                               .length = record->length, .counted = !entered };
 		TAILQ_INSERT_TAIL(&team->eager, eager, entry);
-		inpath->inlink->eager += record->length;
+		if (eager->counted)
+			inpath->inlink->eager += record->length;
 	}
 	if (eager->have == eager->length)
 		return NEZHA_OK;
@@ -88,6 +102,13 @@ static int fold_early(struct nezha_team *team, struct nezha_eager *eager)
 	return NEZHA_OK;
 }
 
+/* A block that is none of the call's is due at once, to be refused. */
+static bool is_due(const struct nezha_team *team, const struct nezha_eager *eager)
+{
+	return eager->have == eager->length &&
+	       (eager->block >= team->call.grid.blocks || nezha_call_is_ready(&team->call, eager->block));
+}
+
 int nezha_inlink_enter(struct nezha_team *team)
 {
 	struct nezha_eager *eager, *next;
@@ -96,14 +117,12 @@ int nezha_inlink_enter(struct nezha_team *team)
 		next = TAILQ_NEXT(eager, entry);
 		if (eager->op != team->entered)
 			continue;
-		if (eager->have == eager->length) {
-			if (fold_early(team, eager) != NEZHA_OK)
-				return NEZHA_ERR_PROTOCOL;
-		} else if (eager->counted) {
-			/* With the grant that goes out now the sender has all of the allowance again. */
+		/* With the grant that has gone out the sender has all of the allowance again. */
+		if (eager->counted)
 			team->left->eager -= eager->length;
-			eager->counted = false;
-		}
+		eager->counted = false;
+		if (is_due(team, eager) && fold_early(team, eager) != NEZHA_OK)
+			return NEZHA_ERR_PROTOCOL;
 	}
 	return NEZHA_OK;
 }
@@ -117,7 +136,7 @@ void nezha_early_landed(struct nezha_landing *landing)
 		return;
 	eager->have = eager->length;
 	drop_copies(team, eager);
-	if (team->call.active && team->entered == eager->op)
+	if (team->call.active && team->entered == eager->op && is_due(team, eager))
 		fold_early(team, eager);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Partials that come before their call was entered here: stored, within what a link allows, and folded when it is.  The
- * engine's lock is held in all functions. */
+ * Partials that come before their call was entered here, or of a gradual one before this rank's contribution is there: stored, within
+ * NEZHA_EAGER_BYTES for a link's calls that were not entered and for each team's that was, and folded when it is.  The engine's lock is held in all functions. */
 #ifndef NEZHA_RAILS_EARLY_H
 #define NEZHA_RAILS_EARLY_H
 
@@ -10,7 +10,7 @@ struct nezha_inpath;
 struct nezha_landing;
 struct nezha_team;
 
-/* The block whose record has come over inpath is one of the call that the team enters next: sets up its landing.
+/* The block whose record has come over inpath is one of the call that the team enters next, or is in: sets up its landing.
  * NEZHA_ERR_PROTOCOL: it makes no sense or is too much; NEZHA_ERR_NOMEM. */
 int nezha_early_land(struct nezha_inpath *inpath, struct nezha_team *team);
 

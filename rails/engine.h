@@ -35,7 +35,7 @@ struct nezha_endpoint {
 	int fd;                 /* -1: closed */
 };
 
-/* A partial that came before its call was entered. */
+/* A partial that came before its call was entered, or this rank's contribution was there. */
 struct nezha_eager {
 	TAILQ_ENTRY(nezha_eager) entry;
 	uint32_t op, block, length, have;
@@ -66,6 +66,7 @@ struct nezha_team {
 	struct nezha_call call;
 	uint32_t entered, finished;     /* our last op begun, ended */
 	uint32_t granted, right_done;   /* the right neighbour's */
+	uint32_t granted_blocks;        /* ... of the call `granted`: of a gradual one it takes the partials of these */
 	struct nezha_tx_list held;      /* blocks that the right neighbour has not granted */
 	uint64_t expected;              /* bytes that the call will still give to the link */
 	double part[NEZHA_RAILS_MAX];   /* policy share: of the call, by our rails */

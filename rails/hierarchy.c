@@ -16,6 +16,10 @@
 
 #define SHARED_MOST (512ull << 20)      /* bytes that a process makes for all its communicators */
 #define WORK_MOST (40 * NEZHA_USEC)     /* moves between two turns on the rails: a socket's unsent bytes last so long at 25 Gbit/s */
+/* So many bytes of a gradual piece are folded before what has to become final, and so many blocks for each node: with more the rails
+ * would not get the processors, with less they would run dry. */
+#define AHEAD (1536u << 10)
+#define AHEAD_BLOCKS 2
 #define GONE_AFTER NEZHA_SEC            /* without a move: whether the processes of the other ranks still live */
 
 #define NO_SHARED_MEMORY "no memory can be shared with the ranks of the node"
@@ -46,6 +50,7 @@ struct whole {
 	struct nezha_nodecall local;
 	uint64_t done;                      /* bytes of this carrier's piece that were reduced */
 	uint64_t moved, looked;             /* ns: since when there is no move, 0: there was one; when it was seen who lives */
+	uint64_t ahead;                     /* bytes that are folded before what is final of a gradual piece */
 	uint64_t pause;                     /* ns: how long to sleep, and between two looks at MPI, while there is no move */
 };
 
@@ -279,19 +284,37 @@ static int move_or_wait(struct whole *w)
 
 /* ---- the call ---- */
 
-/* While a batch is on the rails: what is already final of it goes to the others. */
-static int work(void *context, uint64_t final)
+/* For WORK_MOST. */
+static int make_moves(struct whole *w)
 {
-	struct whole *w = context;
 	uint64_t since = nezha_now();
 
 	if (atomic_load(w->hierarchy->node->failed))
 		return NEZHA_ERR_UNREACHABLE;
-	nezha_nodecall_final(&w->local, w->done + final);
-	while (nezha_nodecall_move(&w->local))
+	if (!nezha_nodecall_move(&w->local)) {
+		w->moved = w->moved ? w->moved : since;
+		return look_who_lives(w, since);
+	}
+	w->moved = 0;
+	do
 		if (nezha_now() - since >= WORK_MOST)
 			return NEZHA_INPROGRESS;
+	while (nezha_nodecall_move(&w->local));
 	return NEZHA_OK;
+}
+
+/* While a batch is on the rails: what is already final of it goes to the others, and more is folded. */
+static int work(void *context, uint64_t final, uint64_t *ready)
+{
+	struct whole *w = context;
+	int status;
+
+	nezha_nodecall_final(&w->local, w->done + final);
+	if (w->pieces.gradual)
+		nezha_nodecall_hold(&w->local, w->done + final + w->ahead);
+	status = make_moves(w);
+	*ready = nezha_nodecall_folded(&w->local) - w->done;
+	return status;
 }
 
 /* The note goes around once, in the first ring, with what the node's ranks have put in. */
@@ -306,6 +329,11 @@ static int reduce_batch(struct whole *w, struct nezha_range batch, bool noted)
 	way.block = nezha_pieces_block(&w->pieces, h->place.local, batch.length, h->place.nodes);
 	if (!noted)
 		way.note = NULL;
+	w->ahead = AHEAD_BLOCKS * (uint64_t)h->place.nodes * way.block;
+	if (w->ahead < AHEAD)
+		w->ahead = AHEAD;
+	way.gradual = w->pieces.gradual;
+	way.ready = h->node ? nezha_nodecall_folded(&w->local) - w->done : batch.length;
 	if (h->node) {
 		way.work = work;
 		way.context = w;
@@ -314,6 +342,8 @@ static int reduce_batch(struct whole *w, struct nezha_range batch, bool noted)
 	}
 	status = nezha_allreduce(h->ring, from + batch.begin, w->recvbuf + batch.begin,
 	                         batch.length / nezha_type_size(w->type), w->type, w->op, &way);
+	if (h->node)
+		nezha_nodecall_hold(&w->local, UINT64_MAX);    /* empty cells are still to be folded */
 	for (size_t r = 0; r < NEZHA_STATS_MAX; r++)
 		h->sent[r] += nezha_team_last_bytes(h->ring, r);
 	if (h->node && noted && status == NEZHA_OK)
@@ -338,7 +368,7 @@ static int carry(struct whole *w)
 
 	while (w->done < length) {
 		struct nezha_range batch = nezha_pieces_batch(&w->pieces, c, w->done);
-		int status = await_folded(w, w->done + batch.length);
+		int status = await_folded(w, w->done + nezha_pieces_first(&w->pieces, batch));
 
 		if (status == NEZHA_OK)
 			status = reduce_batch(w, batch, w->way->note && !c && !w->done);
@@ -373,6 +403,12 @@ static int run_shared(struct whole *w)
 	return NEZHA_OK;
 }
 
+/* A collective rail takes what is there when the call begins.  Whether there may be one decides, as the order of folding depends on it. */
+static bool is_gradual(const struct nezha_hierarchy *h)
+{
+	return !h->engine->config.aggregator_count && !h->engine->config.sharp.wanted;
+}
+
 int nezha_hierarchy_allreduce(struct nezha_hierarchy *h, const void *sendbuf, void *recvbuf, uint64_t count,
                               enum nezha_type type, enum nezha_op op, const struct nezha_way *way)
 {
@@ -386,7 +422,7 @@ int nezha_hierarchy_allreduce(struct nezha_hierarchy *h, const void *sendbuf, vo
 		return NEZHA_ERR_PROTOCOL;
 	memset(h->sent, 0, sizeof h->sent);
 	nezha_pieces_make(count * nezha_type_size(type), h->place.carriers, h->place.nodes, way->block,
-	                  h->node ? h->node->cell : NEZHA_BLOCK_MIN, &w.pieces);
+	                  h->node ? h->node->cell : NEZHA_BLOCK_MIN, is_gradual(h), &w.pieces);
 	nezha_pace_begin(&h->pace, nezha_now());
 	status = h->node ? run_shared(&w) : carry(&w);
 	nezha_pace_end(&h->pace, nezha_now());

@@ -131,6 +131,15 @@ static void tell_lost(struct nezha_inlink *inlink)
 	}
 }
 
+void nezha_inlink_grant(struct nezha_team *team)
+{
+	const struct nezha_call *call = &team->call;
+	struct nezha_wire record = nezha_wire_make(call->done_sent ? NEZHA_WIRE_DONE : NEZHA_WIRE_GRANT, team->id, call->op);
+
+	record.block = call->offered;
+	nezha_inlink_reply(team->left, &record);
+}
+
 /* Says again what the left neighbour may have missed. Of a call that is over here it hears when it asks. */
 static void say_again(struct nezha_inlink *inlink)
 {
@@ -142,13 +151,9 @@ static void say_again(struct nezha_inlink *inlink)
 		if (team->left == inlink)
 			nezha_breakdown_say(team);
 	LIST_FOREACH(team, &inlink->engine->busy, busy) {
-		struct nezha_wire record;
-
 		if (team->left != inlink)
 			continue;
-		record = nezha_wire_make(team->call.done_sent ? NEZHA_WIRE_DONE : NEZHA_WIRE_GRANT, team->id,
-		                         team->entered);
-		nezha_inlink_reply(inlink, &record);
+		nezha_inlink_grant(team);
 		nezha_call_want_again(&team->call);
 	}
 }
@@ -269,6 +274,21 @@ static int land_in_store(struct nezha_inpath *inpath)
 	return NEZHA_OK;
 }
 
+/* False: the team is broken from now on. */
+static bool is_of_call(const struct nezha_inpath *inpath, struct nezha_team *team)
+{
+	const struct nezha_wire *record = &inpath->record;
+	const struct nezha_call *call = &team->call;
+
+	if (record->block < nezha_call_blocks(call) && record->length == nezha_call_length(call, record->block))
+		return true;
+	nezha_error("process %d sent block %u of %u bytes in a call of %u blocks of %u bytes: "
+	            "do all ranks give the same count and type?", inpath->inlink->peer, record->block,
+	            record->length, call->grid.blocks, call->grid.block);
+	team->broken = true;
+	return false;
+}
+
 static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 {
 	const struct nezha_wire *record = &inpath->record;
@@ -276,13 +296,6 @@ static int land_now(struct nezha_inpath *inpath, struct nezha_team *team)
 	uint8_t *state;
 	int rc = NEZHA_OK;
 
-	if (record->block >= nezha_call_blocks(call) || record->length != nezha_call_length(call, record->block)) {
-		nezha_error("process %d sent block %u of %u bytes in a call of %u blocks of %u bytes: "
-		            "do all ranks give the same count and type?", inpath->inlink->peer, record->block,
-		            record->length, call->grid.blocks, call->grid.block);
-		team->broken = true;
-		return NEZHA_OK;
-	}
 	state = &call->state[record->block];
 	if (record->kind == NEZHA_WIRE_PARTIAL && *state & NEZHA_BLOCK_ON_RAIL)
 		nezha_collective_cancel(team, record->block);
@@ -352,6 +365,10 @@ int nezha_inlink_record(struct nezha_inpath *inpath)
 	if (ahead < 0 || !team->call.active)
 		return NEZHA_OK;     /* a duplicate: the call is over here */
 	team->moved = nezha_now();
+	if (!is_of_call(inpath, team))
+		return NEZHA_OK;
+	if (record->kind == NEZHA_WIRE_PARTIAL && !nezha_call_is_ready(&team->call, record->block))
+		return nezha_early_land(inpath, team);
 	return land_now(inpath, team);
 }
 

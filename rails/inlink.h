@@ -89,7 +89,11 @@ void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause);
  * QUERY and nezha_call_want_again make up for that. */
 void nezha_inlink_reply(struct nezha_inlink *inlink, const struct nezha_wire *record);
 
-/* The team enters its call: fold what came early.  NEZHA_ERR_PROTOCOL: it does not fit the call. */
+/* Tells the left neighbour which call of the team was entered here, and which of its blocks are taken. */
+void nezha_inlink_grant(struct nezha_team *team);
+
+/* The team has entered its call, or more of a gradual one is ready: folds what came before.  NEZHA_ERR_PROTOCOL: it does not fit the
+ * call. */
 int nezha_inlink_enter(struct nezha_team *team);
 
 /* The call (or, with `all`, the team) is over: nothing may land in its memory any more. */

@@ -22,7 +22,7 @@ enum nezha_landing_mode {
 	NEZHA_LAND_FINAL,   /* straight into the receive buffer */
 	NEZHA_LAND_FOLD,    /* through the scratch buffer */
 	NEZHA_LAND_STORE,   /* into the receiving end's store, to be verified and then folded */
-	NEZHA_LAND_EAGER,   /* into the team's store: this rank has not entered the call yet */
+	NEZHA_LAND_EAGER,   /* into the team's store: this rank has not entered the call yet, or has no contribution yet */
 };
 
 struct nezha_team;

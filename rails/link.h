@@ -132,8 +132,12 @@ int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record
 /* Asks the neighbour to say again what it has granted, done and wants. */
 void nezha_link_ask_again(struct nezha_link *link);
 
-/* The right neighbour has entered `op` of team, or ended it. */
-void nezha_link_granted(struct nezha_team *team, uint32_t op);
+/* The right neighbour has entered `op` of team, or ended it, and takes the partials of its first `blocks` blocks (which counts in a
+ * gradual call only).  Repetitions, and what is outdated, do nothing. */
+void nezha_link_granted(struct nezha_team *team, uint32_t op, uint32_t blocks);
+
+/* Whether it has entered the call that we are in. */
+bool nezha_link_has_granted(const struct nezha_team *team);
 
 /* The connection is lost: its unacknowledged blocks go to the other paths, reconnection is begun. */
 void nezha_link_path_fail(struct nezha_path *path, const char *cause);

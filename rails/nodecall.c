@@ -62,6 +62,7 @@ void nezha_nodecall_begin(struct nezha_nodecall *call, struct nezha_node *node, 
 		.past = pieces->bytes >= CACHES / (uint64_t)node->ranks,
 		.carrier = node->local < pieces->count,
 		.total = (uint32_t)pieces->count * pieces->cells,
+		.ahead = UINT64_MAX,
 	};
 	call->missing = call->total - (call->carrier ? pieces->cells : 0);
 	memset(node->collected, 0, (size_t)node->carriers * sizeof *node->collected);
@@ -159,7 +160,8 @@ static bool fold(struct nezha_nodecall *call)
 	uint32_t g = next_own(call);
 	uint64_t n = number(call, g);
 
-	if (!call->carrier || call->folded == call->pieces->cells || call->contributed <= g || !has_all_input(call, n) ||
+	if (!call->carrier || call->folded == call->pieces->cells ||
+	    (uint64_t)call->folded * call->pieces->cell >= call->ahead || call->contributed <= g || !has_all_input(call, n) ||
 	    atomic_load(call->node->failed))
 		return false;
 	if (!g && !is_same_call(call)) {
@@ -274,6 +276,11 @@ uint64_t nezha_nodecall_folded(const struct nezha_nodecall *call)
 void nezha_nodecall_final(struct nezha_nodecall *call, uint64_t bytes)
 {
 	call->final = bytes;
+}
+
+void nezha_nodecall_hold(struct nezha_nodecall *call, uint64_t bytes)
+{
+	call->ahead = bytes;
 }
 
 void nezha_nodecall_note(const struct nezha_nodecall *call, uint64_t note[NEZHA_NOTE_VALUES])

@@ -31,6 +31,7 @@ struct nezha_nodecall {
 	int seen;                /* ranks whose contribution to the cell to be folded next is there: those before this one */
 	int next;                /* the carrier to look at first for results */
 	uint32_t missing;        /* results of others that this rank has not collected */
+	uint64_t ahead;          /* bytes of the own piece that may be folded by now */
 	uint64_t final;          /* bytes of the own piece that are final */
 };
 
@@ -46,6 +47,9 @@ bool nezha_nodecall_move(struct nezha_nodecall *call);
 /* A carrier: how many bytes of its piece are folded and lie in the receive buffer; that so many of them are final. */
 uint64_t nezha_nodecall_folded(const struct nezha_nodecall *call);
 void nezha_nodecall_final(struct nezha_nodecall *call, uint64_t bytes);
+
+/* A carrier: no more than so many bytes of its piece, rounded up to a cell, are to be folded for now. */
+void nezha_nodecall_hold(struct nezha_nodecall *call, uint64_t bytes);
 
 /* Carrier 0, once something is folded: the least of the node's notes; then, what it is of all nodes.  All, when the call is over:
  * what that was. */

@@ -4,12 +4,13 @@
 #include "tuning/grid.h"
 
 #define ALIGN NEZHA_BLOCK_MIN       /* of pieces, which cells and batches are multiples of, too */
-#define FIRST (128u << 10)          /* bytes of the first batch: the rails shall not wait long for it */
+#define FIRST (128u << 10)          /* bytes that the rails wait for at the beginning of a piece: not long */
 #define WHOLE_MOST (6 * FIRST)      /* a shorter piece is one batch */
 #define GROWTH 2                    /* a batch is so many times what went before it: it is folded in the meantime */
 #define MOST_PART 4                 /* ... but at most 1/4 of a piece */
 #define MOST_LEAST (1u << 20)       /* ... if that is not less than this */
 #define BLOCKS_LEAST 4              /* of a batch, for each owner */
+#define BLOCKS_MANY 16              /* of a gradual piece, for each owner: then they are half as long, for a shorter beginning and end */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -29,9 +30,10 @@ static int count_pieces(uint64_t bytes, int carriers, int nodes, uint32_t block)
 	return most < 1 ? 1 : (int)least(most, (uint64_t)carriers);
 }
 
-void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, struct nezha_pieces *out)
+void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, bool gradual,
+                       struct nezha_pieces *out)
 {
-	struct nezha_pieces p = { .bytes = bytes, .block = block, .cell = cell };
+	struct nezha_pieces p = { .bytes = bytes, .block = block, .cell = cell, .gradual = gradual };
 
 	p.count = count_pieces(bytes, carriers, nodes, block);
 	p.piece = round_up((bytes + (uint64_t)p.count - 1) / (uint64_t)p.count, ALIGN);
@@ -66,16 +68,27 @@ struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, 
 	uint64_t length = done ? least(GROWTH * done, pieces->batch) : FIRST;
 
 	/* What would be left is too little for a call of its own. */
-	if (piece.length <= WHOLE_MOST || 3 * length >= 2 * (piece.length - done))
+	if (pieces->gradual || piece.length <= WHOLE_MOST || 3 * length >= 2 * (piece.length - done))
 		length = piece.length - done;
 	return part(piece, done, length);
 }
 
+uint64_t nezha_pieces_first(const struct nezha_pieces *pieces, struct nezha_range batch)
+{
+	return pieces->gradual ? least(batch.length, FIRST) : batch.length;
+}
+
+static uint32_t fit(uint64_t block)
+{
+	block = block / NEZHA_BLOCK_MIN * NEZHA_BLOCK_MIN;
+	return block ? (uint32_t)block : NEZHA_BLOCK_MIN;
+}
+
 uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes)
 {
-	uint64_t most = length / (BLOCKS_LEAST * (uint64_t)nodes) / NEZHA_BLOCK_MIN * NEZHA_BLOCK_MIN;
-
-	if (length == nezha_pieces_piece(pieces, c).length || most >= pieces->block)
+	if (pieces->gradual)
+		return length / pieces->block >= BLOCKS_MANY * (uint64_t)nodes ? fit(pieces->block / 2) : pieces->block;
+	if (length == nezha_pieces_piece(pieces, c).length)
 		return pieces->block;
-	return most ? (uint32_t)most : NEZHA_BLOCK_MIN;
+	return fit(least(length / (BLOCKS_LEAST * (uint64_t)nodes), pieces->block));
 }

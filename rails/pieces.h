@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How a vector is cut where several ranks share a node: into a piece for each carrier, a piece into batches, each of
- * which is one call over the rails, and into cells, in which it passes through the node's shared memory.  A pure
- * function of what is the same on all ranks, so that all cut alike and the order of folding is fixed. */
+ * which is one call over the rails, and into cells, in which it passes through the node's shared memory.  Where the calls may be
+ * gradual (rails/team.h) each piece is one batch.  A pure function of what is the same on all ranks, so that all cut alike and the
+ * order of folding is fixed. */
 #ifndef NEZHA_RAILS_PIECES_H
 #define NEZHA_RAILS_PIECES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct nezha_pieces {
@@ -14,12 +16,14 @@ struct nezha_pieces {
 	int count;           /* of pieces: carriers that take part */
 	uint32_t block;      /* bytes: what the ring cuts a batch into (tuning/grid.h) */
 	uint32_t cell;       /* bytes of a cell */
+	bool gradual;        /* a piece is one batch, which is folded while it is on the rails */
 	uint32_t cells;      /* of a piece; in short pieces the last ones are shorter, or empty */
 };
 
 /* Cuts `bytes` (>= 1).  `block` is the plan's; `cell` the node's, on which nothing depends that other nodes
  * have to know. */
-void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, struct nezha_pieces *out);
+void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, bool gradual,
+                       struct nezha_pieces *out);
 
 /* A range of the vector, in bytes; it may be empty. */
 struct nezha_range {
@@ -31,8 +35,11 @@ struct nezha_range nezha_pieces_piece(const struct nezha_pieces *pieces, int c);
 struct nezha_range nezha_pieces_cell(const struct nezha_pieces *pieces, int c, uint32_t j);
 struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, uint64_t done);
 
+/* How many bytes of a batch have to be folded before its call begins. */
+uint64_t nezha_pieces_first(const struct nezha_pieces *pieces, struct nezha_range batch);
+
 /* The blocks of a batch of `length` bytes of piece c on a ring of `nodes`: the plan's, but smaller ones where a batch is only a
- * part of its piece and these would be too few to keep all links busy. */
+ * part of its piece and these would be too few to keep all links busy, and where a gradual one has very many. */
 uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes);
 
 #endif

@@ -27,7 +27,7 @@
 #include "tuning/verbs_options.h"
 
 #define NEZHA_KEY_BYTES 32
-#define NEZHA_PROTOCOL 5        /* of cards and wire records; differing ones do not talk */
+#define NEZHA_PROTOCOL 6        /* of cards and wire records; differing ones do not talk */
 
 struct nezha_engine;
 struct nezha_team;
@@ -125,6 +125,8 @@ uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezh
 bool nezha_team_is_whole(const struct nezha_team *team);
 
 /* How a call shall go; the same on all ranks, but for the note's values. */
+#define NEZHA_GRANT_LEAST (128u << 10)  /* bytes that a rank tells its left neighbour of at a time, as it has more of a gradual call */
+
 struct nezha_way {
 	uint32_t block;    /* bytes, as of grid.h */
 	uint32_t rails;    /* the common rails that it is restricted to, bit c for rail c; 0: it may use all that the
@@ -133,10 +135,15 @@ struct nezha_way {
 	uint64_t *note;    /* NEZHA_NOTE_VALUES numbers (tuning/model.h) that travel with the blocks, each of which
 	                    * becomes the least of all ranks; NULL: none */
 	bool silent;       /* the collective rails add nothing to a note, as where not all ranks may have the same ones */
-	int (*work)(void *context, uint64_t final);  /* other work of the waiting thread, done a little at a time (some
-	                    * 10 us), without any lock of ours.  It may use the first `final` bytes of the receive buffer, which are
-	                    * final.  NEZHA_INPROGRESS: there may be more; NEZHA_OK: not now; an error ends the call.  NULL: none */
+	int (*work)(void *context, uint64_t final, uint64_t *ready);  /* other work of the waiting thread, done a little at a
+	                    * time (some 10 us), without any lock of ours.  It may use the first `final` bytes of the receive buffer,
+	                    * which are final.  NEZHA_INPROGRESS: there may be more; NEZHA_OK: not now; an error ends the call.
+	                    * NULL: none */
 	void *context;
+	bool gradual;      /* the contribution comes to be there while the call is in progress, from its first byte on.  On all ranks
+	                    * or on none, and for teams without collective rails only */
+	uint64_t ready;    /* gradual: so many bytes of it are there now; `work` says how many are later.  They may wait for what is
+	                    * final, but have to be two blocks for each rank and NEZHA_GRANT_LEAST bytes ahead of it */
 };
 
 /* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  Returns

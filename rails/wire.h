@@ -24,7 +24,7 @@ enum nezha_wire_kind {
 	NEZHA_WIRE_PROBE,        /* length bytes to be dropped; `block` is 1 on the last one */
 	NEZHA_WIRE_SYNC,         /* a path was lost: say again what you have granted, done and want.  `block`: 1 + the receiver's
 	                          * rail of that path (0: none is named), `op`: which connection it was */
-	NEZHA_WIRE_GRANT,        /* the sender of this has entered op `op` of `team` */
+	NEZHA_WIRE_GRANT,        /* the sender of this has entered op `op` of `team`, and takes the partials of its first `block` blocks */
 	NEZHA_WIRE_DONE,         /* ... has every final block of it */
 	NEZHA_WIRE_WANT,         /* ... lacks `block`, which a collective rail failed to finish */
 	NEZHA_WIRE_ACK,          /* `team` bytes of this connection have been taken in */

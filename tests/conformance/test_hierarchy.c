@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 struct layout {
 	int ranks, nodes;
 	int node[WORLD_MOST];
+	bool batches;                   /* an aggregator is named, which does not answer: calls are not gradual */
 	struct nezha_node_offer offers[WORLD_MOST];
 	uint32_t masks[WORLD_MOST];
 };
@@ -121,7 +123,7 @@ static void reference(const struct layout *layout, void *out, enum nezha_type ty
 			order[nodes++] = layout->node[r];
 		seen[layout->node[r]] = true;
 	}
-	nezha_pieces_make(count * nezha_type_size(type), count_carriers(layout), nodes, block, NEZHA_BLOCK_MIN, &pieces);
+	nezha_pieces_make(count * nezha_type_size(type), count_carriers(layout), nodes, block, NEZHA_BLOCK_MIN, !layout->batches, &pieces);
 	for (int c = 0; c < pieces.count; c++) {
 		struct nezha_range piece = nezha_pieces_piece(&pieces, c), batch;
 
@@ -195,6 +197,8 @@ static void all_types_and_counts(struct member *member, void *argument)
 		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 8192, false);
 		check_call(member, layout, hierarchy, NEZHA_FLOAT64, NEZHA_SUM, counts[i], 65536, true);
 	}
+	/* a block is more than what is folded at once */
+	check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, NEZHA_BLOCK_MAX, false);
 	nezha_hierarchy_destroy(hierarchy);
 }
 
@@ -205,11 +209,14 @@ static void test_layouts(void **state)
 		{ .ranks = 8, .nodes = 2, .node = { 1, 1, 1, 1, 0, 0, 0, 0 } },
 		{ .ranks = 7, .nodes = 3, .node = { 2, 0, 1, 2, 0, 1, 0 } },
 		{ .ranks = 5, .nodes = 2, .node = { 0, 1, 1, 1, 1 } },
+		{ .ranks = 6, .nodes = 3, .node = { 0, 0, 1, 1, 2, 2 }, .batches = true },
 	};
+	const struct nezha_ina_address nowhere = { .address.s_addr = htonl(INADDR_LOOPBACK), .port = 9 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-		assert_int_equal(world_run(layouts[i].ranks, 2, NEZHA_POLICY_ECF, all_types_and_counts, &layouts[i]), 0);
+		assert_int_equal(world_run_with(layouts[i].ranks, 2, NEZHA_POLICY_ECF, &nowhere, layouts[i].batches, all_types_and_counts,
+		                                &layouts[i]), 0);
 }
 
 /* ---- several communicators at once ---- */

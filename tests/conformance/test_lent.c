@@ -159,13 +159,14 @@ struct giving_up {
 	bool whole;
 };
 
-static int give_up_when_lent(void *context, uint64_t final)
+static int give_up_when_lent(void *context, uint64_t final, uint64_t *ready)
 {
 	const struct giving_up *when = context;
 	const struct nezha_path *path = &when->member->team->right->paths[0];
 	bool now;
 
 	(void)final;
+	(void)ready;
 	nezha_fairlock_take(&when->member->engine->lock);
 	now = path->lent > 0 && !(when->whole && path->current);
 	nezha_fairlock_give(&when->member->engine->lock);

@@ -307,9 +307,9 @@ static void test_told_of_a_return(void **state)
 
 /* ---- a call that is given up ---- */
 
-static int give_up(void *context, uint64_t final)
+static int give_up(void *context, uint64_t final, uint64_t *ready)
 {
-	(void)context, (void)final;
+	(void)context, (void)final, (void)ready;
 	return NEZHA_ERR_NOMEM;
 }
 

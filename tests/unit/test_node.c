@@ -60,12 +60,12 @@ static void places(void **state)
 /* ---- pieces ---- */
 
 /* Pieces, their cells and their batches cover the vector, each of them in order and without a gap. */
-static void check_pieces(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell)
+static void check_pieces(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, bool gradual)
 {
 	struct nezha_pieces p;
 	uint64_t at = 0;
 
-	nezha_pieces_make(bytes, carriers, nodes, block, cell, &p);
+	nezha_pieces_make(bytes, carriers, nodes, block, cell, gradual, &p);
 	assert_in_range(p.count, 1, carriers);
 	if (p.count > 1)
 		assert_true(bytes >= (uint64_t)p.count * (uint64_t)nodes * block);
@@ -87,6 +87,8 @@ static void check_pieces(uint64_t bytes, int carriers, int nodes, uint32_t block
 
 			assert_int_equal(r.begin, at + done);
 			assert_true(r.length > 0);
+			assert_in_range(nezha_pieces_first(&p, r), 1, r.length);
+			assert_true(gradual ? r.length == piece.length : nezha_pieces_first(&p, r) == r.length);
 			assert_true(done + r.length == piece.length || r.length % NEZHA_BLOCK_MIN == 0);
 			assert_true(nezha_block_fits(nezha_pieces_block(&p, c, r.length, nodes)));
 			assert_true(nezha_pieces_block(&p, c, r.length, nodes) <= block);
@@ -111,7 +113,8 @@ static void pieces(void **state)
 		for (int carriers = 1; carriers <= 64; carriers = 2 * carriers + carriers / 3)
 			for (int nodes = 2; nodes <= 40; nodes += 19)
 				for (uint32_t block = NEZHA_BLOCK_MIN; block <= NEZHA_BLOCK_MAX; block *= 8)
-					check_pieces(bytes[i], carriers, nodes, block, (64u << 10) / (carriers > 8 ? 16 : 1));
+					for (int gradual = 0; gradual < 2; gradual++)
+						check_pieces(bytes[i], carriers, nodes, block, (64u << 10) / (carriers > 8 ? 16 : 1), gradual);
 }
 
 /* ---- shared memory ---- */
@@ -221,6 +224,14 @@ static void pause_a_little(struct rank *rank)
 		nanosleep(&t, NULL);
 }
 
+static void expect(struct rank *rank, bool holds, const char *what)
+{
+	if (holds)
+		return;
+	rank->failures++;
+	fprintf(stderr, "rank %d: %s\n", rank->local, what);
+}
+
 /* There are no other nodes: what is folded is final. */
 static bool drive(struct rank *rank, struct nezha_nodecall *call)
 {
@@ -229,6 +240,9 @@ static bool drive(struct rank *rank, struct nezha_nodecall *call)
 	while (!nezha_nodecall_over(call)) {
 		if (rand_r(&rank->random) % 64 == 0)
 			pause_a_little(rank);
+		expect(rank, nezha_nodecall_folded(call) <= call->ahead, "more is folded than is to be");
+		if (call->pieces->gradual)
+			nezha_nodecall_hold(call, call->final + 2 * call->pieces->cell);
 		if (call->carrier && nezha_nodecall_folded(call) > call->final) {
 			if (!call->node->local && !noted) {
 				uint64_t note[NEZHA_NOTE_VALUES];
@@ -252,14 +266,6 @@ static bool drive(struct rank *rank, struct nezha_nodecall *call)
 	return true;
 }
 
-static void expect(struct rank *rank, bool holds, const char *what)
-{
-	if (holds)
-		return;
-	rank->failures++;
-	fprintf(stderr, "rank %d: %s\n", rank->local, what);
-}
-
 static void one_call(struct rank *rank, struct nezha_node *node, int round, char *buffers[4])
 {
 	struct world *world = rank->world;
@@ -280,7 +286,7 @@ static void one_call(struct rank *rank, struct nezha_node *node, int round, char
 	memset(receive, 0xa5, count * size);
 	if (in_place)
 		memcpy(receive, send, count * size);
-	nezha_pieces_make(count * size, world->carriers, 2, NEZHA_BLOCK_MIN, node->cell, &pieces);
+	nezha_pieces_make(count * size, world->carriers, 2, NEZHA_BLOCK_MIN, node->cell, round % 3 == 0, &pieces);
 	nezha_nodecall_begin(&call, node, &pieces, nezha_reduce_kernel(type, op), (uint32_t)size,
 	                     in_place ? receive : send, receive, note);
 	expect(rank, drive(rank, &call), "the call does not end well");
@@ -357,7 +363,7 @@ static void *wait_for_ever(void *argument)
 	struct nezha_pieces pieces;
 	struct nezha_nodecall call;
 
-	nezha_pieces_make(sizeof buffer, 1, 2, NEZHA_BLOCK_MIN, CELL, &pieces);
+	nezha_pieces_make(sizeof buffer, 1, 2, NEZHA_BLOCK_MIN, CELL, false, &pieces);
 	nezha_nodecall_begin(&call, node, &pieces, nezha_reduce_kernel(NEZHA_INT8, NEZHA_SUM), 1, buffer, buffer, NULL);
 	while (!atomic_load(node->failed))
 		nezha_nodecall_wait(&call, 3600000000000ull);

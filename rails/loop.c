@@ -19,7 +19,9 @@
 
 #define EVENTS 32
 #define TICK NEZHA_MSEC
-#define TICK_QUEUED (500 * NEZHA_USEC)  /* while blocks wait for acknowledgements, which are no events */
+#define TICK_QUEUED (500 * NEZHA_USEC)  /* while blocks wait for acknowledgements, which are no events; */
+#define QUEUED_MUCH (128u << 10)        /* ... while so many bytes do, the time that TICK_BYTES of them take, if that is longer: ranks that */
+#define TICK_BYTES 32768                /* share the rails share the processors, too */
 
 /* ---- events ---- */
 
@@ -169,14 +171,36 @@ static bool receive_more(struct nezha_engine *engine)
 	return more;
 }
 
+/* Bytes per second. */
+static double rate_of(const struct nezha_link *link)
+{
+	double rate = 0;
+
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++)
+		rate += link->paths[r].up ? link->paths[r].estimator.rate : 0;
+	return rate;
+}
+
+static uint64_t tick_of(const struct nezha_link *link)
+{
+	double rate = rate_of(link), time = TICK_BYTES * (double)NEZHA_SEC / (rate > 1 ? rate : 1);
+
+	if (!link->queued)
+		return TICK;
+	if (link->queued < QUEUED_MUCH || time < TICK_QUEUED)
+		return TICK_QUEUED;
+	return time < TICK ? (uint64_t)time : TICK;
+}
+
 static uint64_t tick_length(const struct nezha_engine *engine)
 {
 	const struct nezha_link *link;
+	uint64_t least = TICK;
 
 	LIST_FOREACH(link, &engine->links, entry)
-		if (link->queued)
-			return TICK_QUEUED;
-	return TICK;
+		if (tick_of(link) < least)
+			least = tick_of(link);
+	return least;
 }
 
 static void tick(struct nezha_engine *engine)

@@ -10,7 +10,6 @@
 #define MOST_PART 4                 /* ... but at most 1/4 of a piece */
 #define MOST_LEAST (1u << 20)       /* ... if that is not less than this */
 #define BLOCKS_LEAST 4              /* of a batch, for each owner */
-#define BLOCKS_MANY 16              /* of a gradual piece, for each owner: then they are half as long, for a shorter beginning and end */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -78,17 +77,11 @@ uint64_t nezha_pieces_first(const struct nezha_pieces *pieces, struct nezha_rang
 	return pieces->gradual ? least(batch.length, FIRST) : batch.length;
 }
 
-static uint32_t fit(uint64_t block)
-{
-	block = block / NEZHA_BLOCK_MIN * NEZHA_BLOCK_MIN;
-	return block ? (uint32_t)block : NEZHA_BLOCK_MIN;
-}
-
 uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes)
 {
-	if (pieces->gradual)
-		return length / pieces->block >= BLOCKS_MANY * (uint64_t)nodes ? fit(pieces->block / 2) : pieces->block;
-	if (length == nezha_pieces_piece(pieces, c).length)
+	uint64_t most = length / (BLOCKS_LEAST * (uint64_t)nodes) / NEZHA_BLOCK_MIN * NEZHA_BLOCK_MIN;
+
+	if (length == nezha_pieces_piece(pieces, c).length || most >= pieces->block)
 		return pieces->block;
-	return fit(least(length / (BLOCKS_LEAST * (uint64_t)nodes), pieces->block));
+	return most ? (uint32_t)most : NEZHA_BLOCK_MIN;
 }

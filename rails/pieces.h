@@ -39,7 +39,7 @@ struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, 
 uint64_t nezha_pieces_first(const struct nezha_pieces *pieces, struct nezha_range batch);
 
 /* The blocks of a batch of `length` bytes of piece c on a ring of `nodes`: the plan's, but smaller ones where a batch is only a
- * part of its piece and these would be too few to keep all links busy, and where a gradual one has very many. */
+ * part of its piece and these would be too few to keep all links busy. */
 uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes);
 
 #endif

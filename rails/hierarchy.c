@@ -326,10 +326,10 @@ static int reduce_batch(struct whole *w, struct nezha_range batch, bool noted)
 	uint64_t note[NEZHA_NOTE_VALUES];
 	int status;
 
-	way.block = nezha_pieces_block(&w->pieces, h->place.local, batch.length, h->place.nodes);
+	way.block = w->pieces.block;
 	if (!noted)
 		way.note = NULL;
-	w->ahead = AHEAD_BLOCKS * (uint64_t)h->place.nodes * way.block;
+	w->ahead = AHEAD_BLOCKS * w->pieces.unit;
 	if (w->ahead < AHEAD)
 		w->ahead = AHEAD;
 	way.gradual = w->pieces.gradual;
@@ -403,7 +403,7 @@ static int run_shared(struct whole *w)
 	return NEZHA_OK;
 }
 
-/* A collective rail takes what is there when the call begins.  Whether there may be one decides, as the order of folding depends on it. */
+/* A collective rail takes what is there when the call begins.  Whether there may be one is the same on all ranks. */
 static bool is_gradual(const struct nezha_hierarchy *h)
 {
 	return !h->engine->config.aggregator_count && !h->engine->config.sharp.wanted;

@@ -8,7 +8,7 @@
  *   destroy
  *
  * The order of folding is that of the ranks within a node, then that of the ring of the nodes in the order of their first
- * ranks: it depends on count, type, placement, block size, and on whether an aggregator or SHARP is named.  Threads: as team.h says of teams. */
+ * ranks: it depends on count, type, placement and block size.  Threads: as team.h says of teams. */
 #ifndef NEZHA_RAILS_HIERARCHY_H
 #define NEZHA_RAILS_HIERARCHY_H
 

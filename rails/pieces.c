@@ -4,12 +4,11 @@
 #include "tuning/grid.h"
 
 #define ALIGN NEZHA_BLOCK_MIN       /* of pieces, which cells and batches are multiples of, too */
-#define FIRST (128u << 10)          /* bytes that the rails wait for at the beginning of a piece: not long */
+#define FIRST (128u << 10)          /* bytes that the rails wait for at the beginning of a piece, or a block for each owner: not long */
 #define WHOLE_MOST (6 * FIRST)      /* a shorter piece is one batch */
 #define GROWTH 2                    /* a batch is so many times what went before it: it is folded in the meantime */
 #define MOST_PART 4                 /* ... but at most 1/4 of a piece */
 #define MOST_LEAST (1u << 20)       /* ... if that is not less than this */
-#define BLOCKS_LEAST 4              /* of a batch, for each owner */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -37,9 +36,11 @@ void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, 
 	p.count = count_pieces(bytes, carriers, nodes, block);
 	p.piece = round_up((bytes + (uint64_t)p.count - 1) / (uint64_t)p.count, ALIGN);
 	p.cells = (uint32_t)((p.piece + cell - 1) / cell);
-	p.batch = round_up(p.piece / MOST_PART, ALIGN);
+	p.unit = (uint64_t)nodes * block;
+	p.batch = p.piece / MOST_PART;
 	if (p.batch < MOST_LEAST)
 		p.batch = MOST_LEAST;
+	p.batch = round_up(p.batch, p.unit);
 	*out = p;
 }
 
@@ -64,7 +65,7 @@ struct nezha_range nezha_pieces_cell(const struct nezha_pieces *pieces, int c, u
 struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, uint64_t done)
 {
 	struct nezha_range piece = nezha_pieces_piece(pieces, c);
-	uint64_t length = done ? least(GROWTH * done, pieces->batch) : FIRST;
+	uint64_t length = done ? least(GROWTH * done, pieces->batch) : round_up(FIRST, pieces->unit);
 
 	/* What would be left is too little for a call of its own. */
 	if (pieces->gradual || piece.length <= WHOLE_MOST || 3 * length >= 2 * (piece.length - done))
@@ -75,13 +76,4 @@ struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, 
 uint64_t nezha_pieces_first(const struct nezha_pieces *pieces, struct nezha_range batch)
 {
 	return pieces->gradual ? least(batch.length, FIRST) : batch.length;
-}
-
-uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes)
-{
-	uint64_t most = length / (BLOCKS_LEAST * (uint64_t)nodes) / NEZHA_BLOCK_MIN * NEZHA_BLOCK_MIN;
-
-	if (length == nezha_pieces_piece(pieces, c).length || most >= pieces->block)
-		return pieces->block;
-	return most ? (uint32_t)most : NEZHA_BLOCK_MIN;
 }

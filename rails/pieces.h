@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How a vector is cut where several ranks share a node: into a piece for each carrier, a piece into batches, each of
  * which is one call over the rails, and into cells, in which it passes through the node's shared memory.  Where the calls may be
- * gradual (rails/team.h) each piece is one batch.  A pure function of what is the same on all ranks, so that all cut alike and the
- * order of folding is fixed. */
+ * gradual (rails/team.h) each piece is one batch.  A pure function of what is the same on all ranks, so that all cut alike; the order
+ * of folding does not depend on the batches. */
 #ifndef NEZHA_RAILS_PIECES_H
 #define NEZHA_RAILS_PIECES_H
 
@@ -12,9 +12,11 @@
 struct nezha_pieces {
 	uint64_t bytes;      /* of the vector */
 	uint64_t piece;      /* bytes of a piece; the last ones are shorter, or empty */
-	uint64_t batch;      /* bytes of the longest batch but the last one; a multiple of NEZHA_BLOCK_MIN */
+	uint64_t unit;       /* bytes: a block for each owner.  Batches but the last one are multiples of it, so that the order of folding is
+	                      * that of the whole piece in one call */
+	uint64_t batch;      /* bytes of the longest batch but the last one */
 	int count;           /* of pieces: carriers that take part */
-	uint32_t block;      /* bytes: what the ring cuts a batch into (tuning/grid.h) */
+	uint32_t block;      /* bytes: what the ring cuts a batch into (tuning/grid.h), the plan's */
 	uint32_t cell;       /* bytes of a cell */
 	bool gradual;        /* a piece is one batch, which is folded while it is on the rails */
 	uint32_t cells;      /* of a piece; in short pieces the last ones are shorter, or empty */
@@ -37,9 +39,5 @@ struct nezha_range nezha_pieces_batch(const struct nezha_pieces *pieces, int c, 
 
 /* How many bytes of a batch have to be folded before its call begins. */
 uint64_t nezha_pieces_first(const struct nezha_pieces *pieces, struct nezha_range batch);
-
-/* The blocks of a batch of `length` bytes of piece c on a ring of `nodes`: the plan's, but smaller ones where a batch is only a
- * part of its piece and these would be too few to keep all links busy. */
-uint32_t nezha_pieces_block(const struct nezha_pieces *pieces, int c, uint64_t length, int nodes);
 
 #endif

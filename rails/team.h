@@ -143,7 +143,7 @@ struct nezha_way {
 	bool gradual;      /* the contribution comes to be there while the call is in progress, from its first byte on.  On all ranks
 	                    * or on none, and for teams without collective rails only */
 	uint64_t ready;    /* gradual: so many bytes of it are there now; `work` says how many are later.  They may wait for what is
-	                    * final, but have to be two blocks for each rank and NEZHA_GRANT_LEAST bytes ahead of it */
+	                    * final, but have to be a block and NEZHA_GRANT_LEAST bytes ahead of it */
 };
 
 /* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  Returns

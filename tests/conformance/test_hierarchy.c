@@ -72,16 +72,16 @@ static void sum_nodes(const struct layout *layout, enum nezha_type type, enum ne
 	free(one);
 }
 
-/* The ring's order, for one batch: the nodes are in order[]. */
-static void fold_batch(char *out, char *const sums[WORLD_MOST], const int *order, int nodes, struct nezha_range batch,
+/* The ring's order, for one piece, whether it goes in batches or not: the nodes are in order[]. */
+static void fold_piece(char *out, char *const sums[WORLD_MOST], const int *order, int nodes, struct nezha_range piece,
                        uint32_t block, enum nezha_type type, enum nezha_op op)
 {
 	struct nezha_grid grid;
 
-	if (nezha_grid_make(batch.length, block, &grid) != NEZHA_OK)
+	if (nezha_grid_make(piece.length, block, &grid) != NEZHA_OK)
 		abort();
 	for (uint32_t b = 0; b < grid.blocks; b++) {
-		uint64_t at = batch.begin + nezha_grid_offset(&grid, b);
+		uint64_t at = piece.begin + nezha_grid_offset(&grid, b);
 		uint32_t length = nezha_grid_length(&grid, b);
 		int start = (int)(b % (uint32_t)nodes) + 1;
 
@@ -123,15 +123,12 @@ static void reference(const struct layout *layout, void *out, enum nezha_type ty
 			order[nodes++] = layout->node[r];
 		seen[layout->node[r]] = true;
 	}
-	nezha_pieces_make(count * nezha_type_size(type), count_carriers(layout), nodes, block, NEZHA_BLOCK_MIN, !layout->batches, &pieces);
+	nezha_pieces_make(count * nezha_type_size(type), count_carriers(layout), nodes, block, NEZHA_BLOCK_MIN, true, &pieces);
 	for (int c = 0; c < pieces.count; c++) {
-		struct nezha_range piece = nezha_pieces_piece(&pieces, c), batch;
+		struct nezha_range piece = nezha_pieces_piece(&pieces, c);
 
-		for (uint64_t done = 0; done < piece.length; done += batch.length) {
-			batch = nezha_pieces_batch(&pieces, c, done);
-			fold_batch(out, sums, order, nodes, batch, nezha_pieces_block(&pieces, c, batch.length, nodes),
-			           type, op);
-		}
+		if (piece.length)
+			fold_piece(out, sums, order, nodes, piece, block, type, op);
 	}
 	for (int k = 0; k < layout->nodes; k++)
 		free(sums[k]);

@@ -9,6 +9,7 @@
 #define GROWTH 2                    /* a batch is so many times what went before it: it is folded in the meantime */
 #define MOST_PART 4                 /* ... but at most 1/4 of a piece */
 #define MOST_LEAST (1u << 20)       /* ... if that is not less than this */
+#define BLOCKS_MANY 16              /* of a piece, for each owner: half as long ones come around sooner, and the end is shorter */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -36,7 +37,9 @@ void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, 
 	p.count = count_pieces(bytes, carriers, nodes, block);
 	p.piece = round_up((bytes + (uint64_t)p.count - 1) / (uint64_t)p.count, ALIGN);
 	p.cells = (uint32_t)((p.piece + cell - 1) / cell);
-	p.unit = (uint64_t)nodes * block;
+	if (p.piece / block >= BLOCKS_MANY * (uint64_t)nodes && nezha_block_fits(block / 2))
+		p.block = block / 2;
+	p.unit = (uint64_t)nodes * p.block;
 	p.batch = p.piece / MOST_PART;
 	if (p.batch < MOST_LEAST)
 		p.batch = MOST_LEAST;

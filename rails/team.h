@@ -124,9 +124,9 @@ uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezh
 /* Whether no path to the right neighbour is lost. */
 bool nezha_team_is_whole(const struct nezha_team *team);
 
-/* How a call shall go; the same on all ranks, but for the note's values. */
 #define NEZHA_GRANT_LEAST (128u << 10)  /* bytes that a rank tells its left neighbour of at a time, as it has more of a gradual call */
 
+/* How a call shall go; the same on all ranks, but for the note's values. */
 struct nezha_way {
 	uint32_t block;    /* bytes, as of grid.h */
 	uint32_t rails;    /* the common rails that it is restricted to, bit c for rail c; 0: it may use all that the

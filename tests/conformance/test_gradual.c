@@ -134,7 +134,9 @@ static void run(int ranks, int rails, void (*body)(struct member *member, void *
 {
 	for (int r = 0; r < WORLD_MOST; r++)
 		atomic_store(&begun[r], 0);
+	alarm(300);     /* a rank that waits for ever would hang all */
 	assert_int_equal(world_run(ranks, rails, NEZHA_POLICY_ECF, body, NULL), 0);
+	alarm(0);
 }
 
 static void all_paces(struct member *member, void *argument)
@@ -242,7 +244,7 @@ static void a_grant_is_lost(struct member *member, void *argument)
 	(void)argument;
 	EXPECT_RIGHT(member, nezha_allreduce(member->team, vector, vector, count, NEZHA_FLOAT32, NEZHA_SUM, &way) == NEZHA_OK);
 	EXPECT(member, losing.lost);
-	EXPECT(member, !team_touched(member));
+	EXPECT(member, member->rank || !team_touched(member));
 	free(vector);
 }
 

@@ -27,6 +27,7 @@
 struct layout {
 	int ranks, nodes;
 	int node[WORLD_MOST];
+	bool long_blocks;               /* to be tried, too */
 	bool batches;                   /* an aggregator is named, which does not answer: calls are not gradual */
 	struct nezha_node_offer offers[WORLD_MOST];
 	uint32_t masks[WORLD_MOST];
@@ -128,7 +129,7 @@ static void reference(const struct layout *layout, void *out, enum nezha_type ty
 		struct nezha_range piece = nezha_pieces_piece(&pieces, c);
 
 		if (piece.length)
-			fold_piece(out, sums, order, nodes, piece, block, type, op);
+			fold_piece(out, sums, order, nodes, piece, pieces.block, type, op);
 	}
 	for (int k = 0; k < layout->nodes; k++)
 		free(sums[k]);
@@ -195,7 +196,8 @@ static void all_types_and_counts(struct member *member, void *argument)
 		check_call(member, layout, hierarchy, NEZHA_FLOAT64, NEZHA_SUM, counts[i], 65536, true);
 	}
 	/* a block is more than what is folded at once */
-	check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, NEZHA_BLOCK_MAX, false);
+	if (layout->long_blocks)
+		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, NEZHA_BLOCK_MAX, false);
 	nezha_hierarchy_destroy(hierarchy);
 }
 
@@ -205,15 +207,17 @@ static void test_layouts(void **state)
 		{ .ranks = 8, .nodes = 4, .node = { 0, 0, 1, 1, 2, 2, 3, 3 } },
 		{ .ranks = 8, .nodes = 2, .node = { 1, 1, 1, 1, 0, 0, 0, 0 } },
 		{ .ranks = 7, .nodes = 3, .node = { 2, 0, 1, 2, 0, 1, 0 } },
-		{ .ranks = 5, .nodes = 2, .node = { 0, 1, 1, 1, 1 } },
+		{ .ranks = 5, .nodes = 2, .node = { 0, 1, 1, 1, 1 }, .long_blocks = true },
 		{ .ranks = 6, .nodes = 3, .node = { 0, 0, 1, 1, 2, 2 }, .batches = true },
 	};
 	const struct nezha_ina_address nowhere = { .address.s_addr = htonl(INADDR_LOOPBACK), .port = 9 };
 
 	(void)state;
+	alarm(300);     /* a rank that waits for ever would hang all */
 	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
 		assert_int_equal(world_run_with(layouts[i].ranks, 2, NEZHA_POLICY_ECF, &nowhere, layouts[i].batches, all_types_and_counts,
 		                                &layouts[i]), 0);
+	alarm(0);
 }
 
 /* ---- several communicators at once ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Partials that come before their call was entered here, or of a gradual one before this rank's contribution is there: stored, within
- * NEZHA_EAGER_BYTES for a link's calls that were not entered and for each team's that was, and folded when it is.  The engine's lock is held in all functions. */
+ * NEZHA_EAGER_BYTES for a link's calls that were not entered and for each team's that was, and folded when it is.  The engine's lock
+ * is held in all functions. */
 #ifndef NEZHA_RAILS_EARLY_H
 #define NEZHA_RAILS_EARLY_H
 

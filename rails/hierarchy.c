@@ -50,7 +50,6 @@ struct whole {
 	struct nezha_nodecall local;
 	uint64_t done;                      /* bytes of this carrier's piece that were reduced */
 	uint64_t moved, looked;             /* ns: since when there is no move, 0: there was one; when it was seen who lives */
-	uint64_t ahead;                     /* bytes that are folded before what is final of a gradual piece */
 	uint64_t pause;                     /* ns: how long to sleep, and between two looks at MPI, while there is no move */
 };
 
@@ -303,6 +302,13 @@ static int make_moves(struct whole *w)
 	return NEZHA_OK;
 }
 
+static uint64_t ahead(const struct nezha_pieces *pieces)
+{
+	uint64_t blocks = AHEAD_BLOCKS * pieces->unit;
+
+	return blocks > AHEAD ? blocks : AHEAD;
+}
+
 /* While a batch is on the rails: what is already final of it goes to the others, and more is folded. */
 static int work(void *context, uint64_t final, uint64_t *ready)
 {
@@ -311,7 +317,7 @@ static int work(void *context, uint64_t final, uint64_t *ready)
 
 	nezha_nodecall_final(&w->local, w->done + final);
 	if (w->pieces.gradual)
-		nezha_nodecall_hold(&w->local, w->done + final + w->ahead);
+		nezha_nodecall_hold(&w->local, w->done + final + ahead(&w->pieces));
 	status = make_moves(w);
 	*ready = nezha_nodecall_folded(&w->local) - w->done;
 	return status;
@@ -329,9 +335,6 @@ static int reduce_batch(struct whole *w, struct nezha_range batch, bool noted)
 	way.block = w->pieces.block;
 	if (!noted)
 		way.note = NULL;
-	w->ahead = AHEAD_BLOCKS * w->pieces.unit;
-	if (w->ahead < AHEAD)
-		w->ahead = AHEAD;
 	way.gradual = w->pieces.gradual;
 	way.ready = h->node ? nezha_nodecall_folded(&w->local) - w->done : batch.length;
 	if (h->node) {

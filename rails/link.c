@@ -294,21 +294,25 @@ static bool takes(const struct nezha_team *team, const struct nezha_tx *tx)
 	       tx->block < team->granted_blocks;
 }
 
+static void hold(struct nezha_team *team, struct nezha_tx *tx)
+{
+	tx->where = NEZHA_TX_HELD;
+	TAILQ_INSERT_TAIL(&team->held, tx, entry);
+}
+
 void nezha_link_send(struct nezha_link *link, struct nezha_tx *tx)
 {
 	struct nezha_team *team = tx->team;
 
 	if (!nezha_link_has_granted(team)) {
 		if (link->eager + tx->length > NEZHA_EAGER_BYTES || tx->kind != NEZHA_WIRE_PARTIAL) {
-			tx->where = NEZHA_TX_HELD;
-			TAILQ_INSERT_TAIL(&team->held, tx, entry);
+			hold(team, tx);
 			return;
 		}
 		link->eager += tx->length;
 		team->eager_sent += tx->length;
 	} else if (!takes(team, tx)) {
-		tx->where = NEZHA_TX_HELD;
-		TAILQ_INSERT_TAIL(&team->held, tx, entry);
+		hold(team, tx);
 		return;
 	}
 	nezha_deal_block(link, tx);

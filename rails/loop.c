@@ -183,11 +183,15 @@ static double rate_of(const struct nezha_link *link)
 
 static uint64_t tick_of(const struct nezha_link *link)
 {
-	double rate = rate_of(link), time = TICK_BYTES * (double)NEZHA_SEC / (rate > 1 ? rate : 1);
+	double rate, time;
 
 	if (!link->queued)
 		return TICK;
-	if (link->queued < QUEUED_MUCH || time < TICK_QUEUED)
+	if (link->queued < QUEUED_MUCH)
+		return TICK_QUEUED;
+	rate = rate_of(link);
+	time = TICK_BYTES * (double)NEZHA_SEC / (rate > 1 ? rate : 1);
+	if (time < TICK_QUEUED)
 		return TICK_QUEUED;
 	return time < TICK ? (uint64_t)time : TICK;
 }
@@ -197,9 +201,11 @@ static uint64_t tick_length(const struct nezha_engine *engine)
 	const struct nezha_link *link;
 	uint64_t least = TICK;
 
-	LIST_FOREACH(link, &engine->links, entry)
-		if (tick_of(link) < least)
-			least = tick_of(link);
+	LIST_FOREACH(link, &engine->links, entry) {
+		uint64_t tick = tick_of(link);
+
+		least = tick < least ? tick : least;
+	}
 	return least;
 }
 

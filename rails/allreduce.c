@@ -144,7 +144,14 @@ static void end(struct nezha_team *team)
 /* Each grant wakes the left neighbour up. */
 static bool is_grant_due(const struct nezha_call *call)
 {
-	return call->ready == call->grid.blocks || (uint64_t)(call->ready - call->offered) * call->grid.block >= NEZHA_GRANT_LEAST;
+	uint64_t told = (uint64_t)call->offered * call->grid.block, more = (uint64_t)(call->ready - call->offered) * call->grid.block;
+	uint64_t step = told / 4;
+
+	if (step < NEZHA_GRANT_LEAST)
+		step = NEZHA_GRANT_LEAST;
+	else if (step > NEZHA_GRANT_MOST)
+		step = NEZHA_GRANT_MOST;
+	return call->ready == call->grid.blocks || more >= step;
 }
 
 /* More of the contribution is there. */

@@ -20,6 +20,7 @@
  * would not get the processors, with less they would run dry. */
 #define AHEAD (1536u << 10)
 #define AHEAD_BLOCKS 2
+_Static_assert(AHEAD >= 2 * NEZHA_GRANT_MOST && AHEAD_BLOCKS >= 2, "what struct nezha_way wants");
 #define GONE_AFTER NEZHA_SEC            /* without a move: whether the processes of the other ranks still live */
 
 #define NO_SHARED_MEMORY "no memory can be shared with the ranks of the node"

@@ -14,7 +14,7 @@
 #include "tuning/status.h"
 
 /* A lost connection has to send again, although it had arrived, what came in since the last acknowledgement. */
-#define ACK_EVERY (128u << 10) /* bytes, */
+#define ACK_EVERY (256u << 10) /* bytes, */
 #define ACK_PAUSE (4 * NEZHA_MSEC) /* but not more often on a fast path: each one wakes the sender up */
 #define RECEIVE_TURNS 16     /* so that one path does not keep the others waiting */
 

@@ -9,7 +9,8 @@
 #define GROWTH 2                    /* a batch is so many times what went before it: it is folded in the meantime */
 #define MOST_PART 4                 /* ... but at most 1/4 of a piece */
 #define MOST_LEAST (1u << 20)       /* ... if that is not less than this */
-#define BLOCKS_MANY 16              /* of a piece, for each owner: half as long ones come around sooner, and the end is shorter */
+#define BLOCKS_MANY 8               /* of a piece, for each owner: shorter ones come around sooner, and the end is shorter, */
+#define HALF_LEAST (64u << 10)      /* bytes: ... but not those that come in a few packets anyway */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -29,6 +30,15 @@ static int count_pieces(uint64_t bytes, int carriers, int nodes, uint32_t block)
 	return most < 1 ? 1 : (int)least(most, (uint64_t)carriers);
 }
 
+/* Half of the plan's, and a little less: a record and 64 KiB are more than a packet that the kernel hands to a network card (a multiple of
+ * the segments, up to 64 KiB), and so would be one and a small one. */
+static uint32_t shorter(uint32_t block)
+{
+	uint32_t half = block / 2;
+
+	return half >= HALF_LEAST && half % NEZHA_BLOCK_MIN == 0 ? half - NEZHA_BLOCK_MIN : block;
+}
+
 void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, uint32_t cell, bool gradual,
                        struct nezha_pieces *out)
 {
@@ -37,8 +47,8 @@ void nezha_pieces_make(uint64_t bytes, int carriers, int nodes, uint32_t block, 
 	p.count = count_pieces(bytes, carriers, nodes, block);
 	p.piece = round_up((bytes + (uint64_t)p.count - 1) / (uint64_t)p.count, ALIGN);
 	p.cells = (uint32_t)((p.piece + cell - 1) / cell);
-	if (p.piece / block >= BLOCKS_MANY * (uint64_t)nodes && nezha_block_fits(block / 2))
-		p.block = block / 2;
+	if (p.piece / block >= BLOCKS_MANY * (uint64_t)nodes)
+		p.block = shorter(block);
 	p.unit = (uint64_t)nodes * p.block;
 	p.batch = p.piece / MOST_PART;
 	if (p.batch < MOST_LEAST)

@@ -16,7 +16,7 @@ struct nezha_pieces {
 	                      * that of the whole piece in one call */
 	uint64_t batch;      /* bytes of the longest batch but the last one */
 	int count;           /* of pieces: carriers that take part */
-	uint32_t block;      /* bytes: what the ring cuts a batch into (tuning/grid.h); the plan's, or half of that */
+	uint32_t block;      /* bytes: what the ring cuts a batch into (tuning/grid.h); the plan's, or somewhat less than half of that */
 	uint32_t cell;       /* bytes of a cell */
 	bool gradual;        /* a piece is one batch, which is folded while it is on the rails */
 	uint32_t cells;      /* of a piece; in short pieces the last ones are shorter, or empty */

@@ -27,7 +27,7 @@
 #include "tuning/verbs_options.h"
 
 #define NEZHA_KEY_BYTES 32
-#define NEZHA_PROTOCOL 6        /* of cards and wire records; differing ones do not talk */
+#define NEZHA_PROTOCOL 7        /* of cards and wire records, and of how calls are cut; differing ones do not talk */
 
 struct nezha_engine;
 struct nezha_team;
@@ -124,7 +124,9 @@ uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezh
 /* Whether no path to the right neighbour is lost. */
 bool nezha_team_is_whole(const struct nezha_team *team);
 
-#define NEZHA_GRANT_LEAST (128u << 10)  /* bytes that a rank tells its left neighbour of at a time, as it has more of a gradual call */
+/* A rank tells its left neighbour of so many bytes at a time, as it has more of a gradual call: a quarter of what it has told of, but */
+#define NEZHA_GRANT_LEAST (128u << 10)
+#define NEZHA_GRANT_MOST (256u << 10)
 
 /* How a call shall go; the same on all ranks, but for the note's values. */
 struct nezha_way {
@@ -143,7 +145,7 @@ struct nezha_way {
 	bool gradual;      /* the contribution comes to be there while the call is in progress, from its first byte on.  On all ranks
 	                    * or on none, and for teams without collective rails only */
 	uint64_t ready;    /* gradual: so many bytes of it are there now; `work` says how many are later.  They may wait for what is
-	                    * final, but have to be a block and NEZHA_GRANT_LEAST bytes ahead of it */
+	                    * final, but have to be a block and NEZHA_GRANT_MOST bytes ahead of it */
 };
 
 /* out[i] = fold over all ranks of in[i], in place: sendbuf may equal recvbuf (MPI_IN_PLACE), no other overlap.  Returns

@@ -29,6 +29,7 @@ struct gradual {
 	uint64_t bytes, ready, checked; /* there; of the final ones: found right */
 	uint64_t not_before;            /* ns: nothing more comes until then */
 	uint64_t step_most;             /* bytes */
+	uint64_t lead;                  /* bytes: no more than so many come before what they follow is final */
 	unsigned random;
 	bool began;
 	uint32_t stored_most;           /* bytes that were stored at a time, of what came too early */
@@ -48,6 +49,14 @@ static void come(struct gradual *call, uint64_t bytes)
 		bytes = call->bytes - call->ready;
 	memcpy(call->send + call->ready, call->source + call->ready, bytes);
 	call->ready += bytes;
+}
+
+/* The next step of the contribution. */
+static void come_some(struct gradual *call, uint64_t final)
+{
+	uint64_t step = 1 + (uint64_t)rand_r(&call->random) % call->step_most, most = final + call->lead - call->ready;
+
+	come(call, step < most ? step : most);
 }
 
 static void look_at_store(struct gradual *call)
@@ -76,7 +85,7 @@ static int work(void *context, uint64_t final, uint64_t *ready)
 	call->checked = final;
 	look_at_store(call);
 	if (nezha_now() >= call->not_before)
-		come(call, 1 + (uint64_t)rand_r(&call->random) % call->step_most);
+		come_some(call, final);
 	if (rand_r(&call->random) % 50 == 0)
 		sleep_ns(rand_r(&call->random) % 2000000);
 	*ready = call->ready;
@@ -93,8 +102,9 @@ static void await_left(struct member *member)
 	EXPECT(member, atomic_load(&begun[left]) != before);
 }
 
-/* late: ns for which nothing is there; cut: connections may break meanwhile. */
-static void one_call(struct member *member, uint64_t count, uint32_t block, bool in_place, uint64_t late, bool cut, bool noted)
+/* late: ns for which nothing is there; cut: connections may break meanwhile; tied: the contribution waits for what is final as long as
+ * it may. */
+static void one_call(struct member *member, uint64_t count, uint32_t block, bool in_place, uint64_t late, bool cut, bool noted, bool tied)
 {
 	const enum nezha_type type = NEZHA_FLOAT32;
 	size_t bytes = count * sizeof(float);
@@ -104,7 +114,7 @@ static void one_call(struct member *member, uint64_t count, uint32_t block, bool
 	uint64_t note[NEZHA_NOTE_VALUES];
 	struct gradual call = {
 		.member = member, .source = source, .send = send, .recv = recv, .wanted = reference_data(reference), .bytes = bytes,
-		.step_most = 1 + bytes / 20, .random = seed + (unsigned)member->rank,
+		.step_most = 1 + bytes / 20, .lead = tied ? block + NEZHA_GRANT_MOST : bytes, .random = seed + (unsigned)member->rank,
 	};
 	struct nezha_way way = { .block = block, .work = work, .context = &call, .gradual = true, .note = noted ? note : NULL };
 
@@ -113,7 +123,7 @@ static void one_call(struct member *member, uint64_t count, uint32_t block, bool
 	world_fill(source, type, count, member->rank, seed);
 	memset(send, 0xa5, bytes);
 	if (!late)
-		come(&call, (uint64_t)rand_r(&call.random) % (bytes + 1));
+		come(&call, (uint64_t)rand_r(&call.random) % ((call.lead < bytes ? call.lead : bytes) + 1));
 	way.ready = call.ready;
 	if (late)
 		await_left(member);
@@ -147,7 +157,7 @@ static void all_paces(struct member *member, void *argument)
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		for (int k = 0; k < 6; k++)
 			if (world_due((int)i * 6 + k))
-				one_call(member, counts[i], k % 3 ? 4096 : 65536, k % 2, 0, false, k % 3 == 1);
+				one_call(member, counts[i], k % 3 ? 4096 : 65536, k % 2, 0, false, k % 3 == 1, false);
 }
 
 static void test_paces(void **state)
@@ -163,7 +173,8 @@ static void late_ones(struct member *member, void *argument)
 {
 	(void)argument;
 	for (int i = 0; i < 8; i++) {
-		one_call(member, 1 << 20, 16384, i % 2, i % member->world->ranks == member->rank ? 60 * NEZHA_MSEC : 0, false, i % 3 == 0);
+		one_call(member, 1 << 20, 16384, i % 2, i % member->world->ranks == member->rank ? 60 * NEZHA_MSEC : 0, false, i % 3 == 0,
+		         false);
 		world_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 50021, 8192, i % 2, 0, 0);
 	}
 	/* as a connection would be over which more came than may */
@@ -185,7 +196,8 @@ static void cut_ones(struct member *member, void *argument)
 	for (int i = 0; i < 24; i++) {
 		if ((member->rank + i) % 3 == 0)
 			world_cut(member, i);
-		one_call(member, 400009 + (uint64_t)i * 8191, 16384, i % 2, i % 4 == 0 && member->rank == 1 ? 30 * NEZHA_MSEC : 0, true, i % 2);
+		one_call(member, 400009 + (uint64_t)i * 8191, 16384, i % 2, i % 4 == 0 && member->rank == 1 ? 30 * NEZHA_MSEC : 0, true, i % 2,
+		         false);
 	}
 }
 
@@ -196,6 +208,24 @@ static void test_cuts(void **state)
 	world_crc = true;
 	run(3, 2, cut_ones);
 	world_crc = false;
+}
+
+/* Blocks of which a grant takes many, one, and less than one, up to the longest. */
+static void tied_ones(struct member *member, void *argument)
+{
+	static const uint32_t blocks[] = { 4096, 61440, 131072, 262144, 266240, 1 << 20, NEZHA_BLOCK_MAX };
+
+	(void)argument;
+	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+		for (int k = 0; k < 2; k++)
+			one_call(member, (5u << 20) - 4099 * (uint64_t)k, blocks[i], k, 0, false, k, true);
+}
+
+static void test_tied(void **state)
+{
+	(void)state;
+	run(2, 1, tied_ones);
+	run(4, 2, tied_ones);
 }
 
 struct losing {
@@ -334,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_paces),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_cuts),
+		cmocka_unit_test(test_tied),
 		cmocka_unit_test(test_lost_grant),
 		cmocka_unit_test(test_late_end),
 		cmocka_unit_test(test_counts_differ),

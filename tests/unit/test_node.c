@@ -116,6 +116,25 @@ static void pieces(void **state)
 						check_pieces(bytes[i], carriers, nodes, block, (64u << 10) / (carriers > 8 ? 16 : 1), gradual);
 }
 
+static uint32_t block_of(uint64_t bytes, uint32_t block)
+{
+	struct nezha_pieces p;
+
+	nezha_pieces_make(bytes, 4, 4, block, 64u << 10, true, &p);
+	return p.block;
+}
+
+/* Long pieces have shorter blocks, if those that the plan has are long enough. */
+static void short_blocks(void **state)
+{
+	(void)state;
+	assert_int_equal(block_of(16 << 20, 128u << 10), 60u << 10);
+	assert_int_equal(block_of((16 << 20) - 65536, 128u << 10), 128u << 10);
+	assert_int_equal(block_of(64 << 20, 256u << 10), 124u << 10);
+	assert_int_equal(block_of(64 << 20, 64u << 10), 64u << 10);
+	assert_int_equal(block_of(64 << 20, 132u << 10), 132u << 10);
+}
+
 /* ---- shared memory ---- */
 
 static void sizes(void **state)
@@ -406,6 +425,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places),
 		cmocka_unit_test(pieces),
+		cmocka_unit_test(short_blocks),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(joins_what_was_meant),
 		cmocka_unit_test(finds_the_dead),

@@ -124,7 +124,7 @@ uint32_t nezha_team_rails_named(const struct nezha_team *team, const struct nezh
 /* Whether no path to the right neighbour is lost. */
 bool nezha_team_is_whole(const struct nezha_team *team);
 
-/* A rank tells its left neighbour of so many bytes at a time, as it has more of a gradual call: a quarter of what it has told of, but */
+/* Bytes that a rank tells its left neighbour of at a time, as it has more of a gradual call: a quarter of what it has told of, within: */
 #define NEZHA_GRANT_LEAST (128u << 10)
 #define NEZHA_GRANT_MOST (256u << 10)
 

@@ -195,6 +195,8 @@ static void all_types_and_counts(struct member *member, void *argument)
 		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 8192, false);
 		check_call(member, layout, hierarchy, NEZHA_FLOAT64, NEZHA_SUM, counts[i], 65536, true);
 	}
+	/* so many blocks that the pieces have shorter ones */
+	check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, 128u << 10, true);
 	/* a block is more than what is folded at once */
 	if (layout->long_blocks)
 		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, NEZHA_BLOCK_MAX, false);

@@ -15,7 +15,9 @@
 
 /* A lost connection has to send again, although it had arrived, what came in since the last acknowledgement. */
 #define ACK_EVERY (256u << 10) /* bytes, */
-#define ACK_PAUSE (4 * NEZHA_MSEC) /* but not more often on a fast path: each one wakes the sender up */
+#define ACK_PAUSE (4 * NEZHA_MSEC) /* but not more often on a fast path: each one wakes the sender up; the first bytes of a
+                                    * connection sooner, each time that they are twice as many: else a path that is lost
+                                    * again and again before the first acknowledgement would bring nothing, for ever */
 #define RECEIVE_TURNS 16     /* so that one path does not keep the others waiting */
 
 /* ---- making and ending ---- */
@@ -219,12 +221,13 @@ void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nez
 
 static void acknowledge(struct nezha_inpath *inpath)
 {
+	bool young = inpath->told < ACK_EVERY;
 	uint64_t now;
 
-	if (!inpath->up || inpath->taken - inpath->told < ACK_EVERY)
+	if (!inpath->up || inpath->taken == inpath->told || inpath->taken - inpath->told < (young ? inpath->told : ACK_EVERY))
 		return;
 	now = nezha_now();
-	if (now - inpath->told_at < ACK_PAUSE)
+	if (!young && now - inpath->told_at < ACK_PAUSE)
 		return;
 	inpath->told = inpath->taken;
 	inpath->told_at = now;

@@ -267,7 +267,8 @@ static void test_records(void **state)
 	run(2, 1, RECORDS, 1, 60, 12);
 }
 
-/* Paths that are lost each time before a probe of theirs could end: as long as no other one is up, blocks do not wait for it. */
+/* Paths that are lost each time before a probe of theirs could end: as long as no other one is up, blocks do not wait for it.  Nor do
+ * they begin anew for ever where that is sooner than ACK_EVERY bytes. */
 static void test_too_short_for_a_probe(void **state)
 {
 	(void)state;

@@ -160,6 +160,12 @@ static void say_again(struct nezha_inlink *inlink)
 	}
 }
 
+static int tell_taken(struct nezha_inpath *inpath)
+{
+	inpath->told = inpath->taken;
+	return reply(inpath, nezha_wire_make(NEZHA_WIRE_ACK, inpath->taken, 0));
+}
+
 void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause)
 {
 	struct nezha_inlink *inlink = inpath->inlink;
@@ -167,6 +173,9 @@ void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause)
 
 	if (!inpath->up)
 		return;
+	/* Without another path the peer hears of it only here, if the connection still carries anything; not of a block that came wrong. */
+	if (inpath->told < taken && taken == inpath->taken)
+		(void)tell_taken(inpath);
 	close_inpath(inpath);
 	inpath->lost = true;
 	inpath->lost_taken = taken;
@@ -229,9 +238,8 @@ static void acknowledge(struct nezha_inpath *inpath)
 	now = nezha_now();
 	if (!young && now - inpath->told_at < ACK_PAUSE)
 		return;
-	inpath->told = inpath->taken;
 	inpath->told_at = now;
-	if (reply(inpath, nezha_wire_make(NEZHA_WIRE_ACK, inpath->taken, 0)) != NEZHA_OK)
+	if (tell_taken(inpath) != NEZHA_OK)
 		nezha_inlink_path_fail(inpath, "a backward record cannot be sent");
 }
 

@@ -394,6 +394,8 @@ int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record
 		return NEZHA_ERR_PROTOCOL;
 	if (record->kind == NEZHA_WIRE_ACK)
 		return acknowledged(path, record->team);
+	if (path->hearing == NEZHA_HEAR_ACKS)   /* the ACK after an AGAIN covers the block that came wrong, too */
+		return record->kind == NEZHA_WIRE_AGAIN ? NEZHA_ERR_CLOSED : NEZHA_OK;
 	if (record->kind == NEZHA_WIRE_LOST)
 		return peer_has_lost(link, record);
 	if (record->kind == NEZHA_WIRE_AGAIN) {

@@ -34,6 +34,13 @@ struct nezha_suspicion {
 	bool alone;                     /* ... even if the link has no other path: it had none then, either */
 };
 
+/* Which backward records of a path count. */
+enum nezha_hearing {
+	NEZHA_HEAR_ALL,
+	NEZHA_HEAR_ACKS,     /* it is being given up: all else is said again */
+	NEZHA_HEAR_NOTHING,  /* one made no sense: it may have been an AGAIN, whose block the next ACK covers */
+};
+
 struct nezha_path {
 	struct nezha_endpoint end;
 	struct nezha_endpoint events;   /* of a rail whose data go apart; else its fd is -1 */
@@ -67,6 +74,7 @@ struct nezha_path {
 	uint32_t lost;                  /* how often it went down */
 	int error;                      /* errno of the last attempt to connect it; 0: it went well, or there was none */
 	uint32_t id;                    /* the connection's, or the last one's */
+	enum nezha_hearing hearing;
 	bool untold;                    /* the peer has not been told that it is lost */
 	struct nezha_damping damping;
 	struct nezha_overdue overdue;

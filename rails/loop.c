@@ -93,10 +93,12 @@ static void path_listen(struct nezha_path *path)
 
 	if (!path->up)
 		return;
-	if (path->ops->listen(path) < 0)
+	if (path->ops->listen(path) < 0) {
+		path->hearing = NEZHA_HEAR_NOTHING;
 		nezha_link_path_fail(path, "the connection was closed");
-	else if (path->up && waited && path->ready)
+	} else if (path->up && waited && path->ready) {
 		nezha_link_pump(path->link);
+	}
 }
 
 static void path_event(struct nezha_path *path, uint32_t events)

@@ -225,6 +225,17 @@ void nezha_link_ask_again(struct nezha_link *link)
 		}
 }
 
+/* Reads the acknowledgements that lie in the connection: what they name need not go again, and where one connection after the other is
+ * soon lost, each brings the call on.  An error is not looked at, since it is given up. */
+static void hear_last(struct nezha_path *path)
+{
+	if (path->hearing == NEZHA_HEAR_ALL) {
+		path->hearing = NEZHA_HEAR_ACKS;
+		(void)path->ops->listen(path);
+	}
+	path->hearing = NEZHA_HEAR_NOTHING;
+}
+
 void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 {
 	struct nezha_link *link = path->link;
@@ -232,8 +243,9 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	uint64_t now = nezha_now();
 	struct nezha_requeued again;
 
-	if (!path->up)
+	if (!path->up || path->hearing == NEZHA_HEAR_ACKS)
 		return;
+	hear_last(path);
 	nezha_path_close(path);
 	path->untold = true;
 	path->left_at = now;
@@ -316,6 +328,7 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 		return;
 	}
 	path->up = path->ready = true;
+	path->hearing = NEZHA_HEAR_ALL;
 	path->written = path->lent = path->stalled = path->base_acked = 0;
 	path->rises = 0;
 	path->probe.unmeasured = path->probe.doubted = 0;       /* what went without it says nothing of it */

@@ -272,7 +272,7 @@ static void test_records(void **state)
 static void test_too_short_for_a_probe(void **state)
 {
 	(void)state;
-	run_plan(2, 1, &(struct plan){ .part = RECORDS, .rails = 1, .every = 10, .calls = 6, .unmeasured = true });
+	run_plan(2, 1, &(struct plan){ .part = RECORDS, .rails = 1, .every = 5, .calls = 6, .unmeasured = true });
 }
 
 static void test_backward_records(void **state)

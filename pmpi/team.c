@@ -228,7 +228,7 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
                 const struct introduction *all, const struct nezha_card *cards, int rank)
 {
 	enum nezha_reason reason = judge(all, comm->scale.ranks);
-	uint32_t mine[2], agreed[2] = { 0, 0 };   /* the rails that work; whether there is one in common */
+	uint32_t mine[3], agreed[3] = { 0 };   /* the rails that work; whether there is one in common; calls that share by a guess */
 	bool lack = false;
 	int error;
 
@@ -240,11 +240,14 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
 	}
 	mine[0] = connect_rank(comm, engine, all, cards, rank);
 	mine[1] = has_common(nezha_comm_ring(comm));
-	error = nezha_native_allreduce(mine, agreed, 2, MPI_UINT32_T, MPI_BAND, handle);
+	mine[2] = nezha_comm_ring(comm) ? nezha_team_guesses(nezha_comm_ring(comm)) : 0;
+	error = nezha_native_allreduce(mine, agreed, 3, MPI_UINT32_T, MPI_BAND, handle);
 	if (error != MPI_SUCCESS)
 		agreed[0] = 0;
 	else if (!agreed[0])
 		error = agree_on_lack(handle, rank, atomic_load(&nezha_context.lack.what), &lack);
+	if (comm->model && agreed[2])
+		comm->model->guesses = agreed[2] + 1;
 	if (nezha_comm_ring(comm) && !lack)
 		tell_fewer(nezha_comm_ring(comm), rank, agreed[0]);
 	if (!agreed[0])

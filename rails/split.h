@@ -17,7 +17,8 @@
 #include "tuning/grid.h"
 
 #define NEZHA_SPLIT_CLASSES 48
-#define NEZHA_SPLIT_TRIES 4      /* calls of a class with all that are there before others are tried: the first two share by a guess */
+#define NEZHA_SPLIT_GUESSES 2    /* the first calls, which share by a guess: what the first one took is heard in the second */
+#define NEZHA_SPLIT_TRIES 4      /* calls of a class with all that are there before others are tried */
 #define NEZHA_SPLIT_SETS (1 << NEZHA_COLLECTIVES_MAX)   /* bit i: collective rail i takes part */
 
 struct nezha_split {

@@ -57,6 +57,11 @@ static void count_rails(struct nezha_team *team, const struct nezha_card *cards)
 			team->most = (int)cards[k].rail_count;
 }
 
+uint32_t nezha_team_guesses(const struct nezha_team *team)
+{
+	return team->split ? NEZHA_SPLIT_GUESSES : 0;
+}
+
 int nezha_team_rails_common(const struct nezha_team *team, int *most)
 {
 	*most = team->most;

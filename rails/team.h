@@ -115,6 +115,9 @@ void nezha_team_activate(struct nezha_team *team, uint32_t rails);
 /* How many rails the team's ranks have in common, before reachability, and how many the host with the most has. */
 int nezha_team_rails_common(const struct nezha_team *team, int *most);
 
+/* In how many first calls of a large size the team's collective rails and its links share by a guess; 0 if it has no collective rail. */
+uint32_t nezha_team_guesses(const struct nezha_team *team);
+
 /* The subnet of the team's common rail c (< nezha_team_rails_common), as rank 0 has it: the same on all ranks. */
 struct nezha_subnet nezha_team_rail(const struct nezha_team *team, int c);
 

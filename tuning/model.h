@@ -11,7 +11,8 @@
  *
  * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  In a small class (less than
  * 128 KiB) runs of calls count from then on, each by its median, and the other way gets one soon.  Where both at
- * once would be faster yet (they share by water-filling, so that both end together), that is tried.  What is not the
+ * once would be faster yet (they share by water-filling, so that both end together), that is tried.  With a
+ * collective rail the shares of the rails' first two calls are a guess (rails/split.h), which is not held against them.  What is not the
  * fastest is tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the
  * time where the times do not change.  Above a class in which one of the two was found far slower it is
  * not tried alone.
@@ -80,6 +81,8 @@ struct nezha_model {
 	uint32_t pending_count;
 	struct nezha_model_run under_way[NEZHA_MODEL_SMALL]; /* measured here */
 	bool lost;                             /* at the latest note some rank lacked a rail that it has had */
+	uint32_t guesses;                      /* of so many more calls over the rails, in classes that are not small, each one's time takes the
+	                                        * place of the one before: all but the last share by a guess.  Set by who makes the model */
 };
 
 /* What the next call of `bytes` (>= 1) does; the shares of a mix are whole blocks of `block` bytes. */

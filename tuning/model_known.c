@@ -3,6 +3,7 @@
 
 #include "tuning/model_price.h"
 
+#define FAR_GUESSED 4           /* ... or where the rails share by a guess */
 #define FAR_SMALL 8             /* times as slow: in a small class one call is no doubt only then */
 
 bool nezha_model_is_apart(const struct nezha_model *model)
@@ -32,7 +33,7 @@ bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k)
 {
 	const struct nezha_model_class *class = &model->classes[k];
 	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
-	uint64_t far = nezha_model_is_small(k) ? FAR_SMALL : NEZHA_PRICE_FAR;
+	uint64_t far = nezha_model_is_small(k) ? FAR_SMALL : model->guesses ? FAR_GUESSED : NEZHA_PRICE_FAR;
 
 	if (!class->cost[NEZHA_ALG_RING].tried && nezha_price_far_slower(model, k) == NEZHA_ALG_RING)
 		return native;

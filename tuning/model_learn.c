@@ -72,14 +72,24 @@ static void begin_run(struct nezha_model_cost *c)
 	c->by_run = true;
 }
 
-static void add_call(struct nezha_model_class *class, const struct nezha_model_call *call, uint64_t native,
-                     uint64_t rails)
+/* A call with shares by a guess tells nothing as soon as there is a later one. */
+static void forget_guess(struct nezha_model *model, struct nezha_model_class *class)
 {
+	if (!model->guesses || nezha_model_is_small((uint32_t)(class - model->classes)))
+		return;
+	model->guesses--;
+	class->cost[NEZHA_ALG_RING].count = 0;
+}
+
+static void add_call(struct nezha_model *model, const struct nezha_model_call *call, uint64_t native, uint64_t rails)
+{
+	struct nezha_model_class *class = &model->classes[nezha_price_class(call->bytes)];
 	const struct nezha_choice *choice = &call->choice;
 
 	if (call->run)
 		begin_run(nezha_model_cost_of(class, choice));
 	if (choice->alg == NEZHA_ALG_RING) {
+		forget_guess(model, class);
 		add_sample(&class->cost[NEZHA_ALG_RING], rails, call->bytes);
 		return;
 	}
@@ -128,7 +138,7 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 			forget_try(nezha_model_cost_of(&model->classes[k], &call->choice));
 			continue;
 		}
-		add_call(&model->classes[k], call, native, is_uneven(call) ? native : note[2 * i + 1]);
+		add_call(model, call, native, is_uneven(call) ? native : note[2 * i + 1]);
 		if (call->run)
 			take_run(model, call);
 		else if (nezha_model_is_settled(model, k))

@@ -173,7 +173,8 @@ void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause)
 
 	if (!inpath->up)
 		return;
-	/* Without another path the peer hears of it only here, if the connection still carries anything; not of a block that came wrong. */
+	/* Without another path the peer hears only here what was taken in, if the connection still carries anything.  Nothing is said if a
+	 * block came wrong over it. */
 	if (inpath->told < taken && taken == inpath->taken)
 		(void)tell_taken(inpath);
 	close_inpath(inpath);

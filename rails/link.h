@@ -37,8 +37,8 @@ struct nezha_suspicion {
 /* Which backward records of a path count. */
 enum nezha_hearing {
 	NEZHA_HEAR_ALL,
-	NEZHA_HEAR_ACKS,     /* it is being given up: all else is said again */
-	NEZHA_HEAR_NOTHING,  /* one made no sense: it may have been an AGAIN, whose block the next ACK covers */
+	NEZHA_HEAR_ACKS,     /* it is being given up: up to the first AGAIN, whose block a later ACK covers; all else is said again */
+	NEZHA_HEAR_NOTHING,  /* it is given up, or a record made no sense, which may have been an AGAIN */
 };
 
 struct nezha_path {
@@ -134,7 +134,8 @@ static inline bool nezha_path_is_free(const struct nezha_path *path)
 /* Gives the connection up. */
 void nezha_path_close(struct nezha_path *path);
 
-/* A backward record has come; NEZHA_ERR_PROTOCOL if it makes no sense. */
+/* A backward record has come; NEZHA_ERR_PROTOCOL if it makes no sense, NEZHA_ERR_CLOSED if none after it
+ * counts. */
 int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record);
 
 /* Asks the neighbour to say again what it has granted, done and wants. */

@@ -226,7 +226,7 @@ void nezha_link_ask_again(struct nezha_link *link)
 }
 
 /* Reads the acknowledgements that lie in the connection: what they name need not go again, and where one connection after the other is
- * soon lost, each brings the call on.  An error is not looked at, since it is given up. */
+ * soon lost, each brings the call on.  An error is not looked at, since the path is given up anyway. */
 static void hear_last(struct nezha_path *path)
 {
 	if (path->hearing == NEZHA_HEAR_ALL) {
@@ -243,7 +243,7 @@ void nezha_link_path_fail(struct nezha_path *path, const char *cause)
 	uint64_t now = nezha_now();
 	struct nezha_requeued again;
 
-	if (!path->up || path->hearing == NEZHA_HEAR_ACKS)
+	if (!path->up)
 		return;
 	hear_last(path);
 	nezha_path_close(path);

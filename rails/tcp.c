@@ -73,6 +73,8 @@ static int tcp_send(struct nezha_path *path)
 
 static int tcp_listen(struct nezha_path *path)
 {
+	struct nezha_wire record;
+
 	for (;;) {
 		char *at = (char *)&path->back + path->back_have;
 		ssize_t n = recv(path->end.fd, at, sizeof path->back - path->back_have, MSG_DONTWAIT);
@@ -89,7 +91,8 @@ static int tcp_listen(struct nezha_path *path)
 		if (path->back_have < sizeof path->back)
 			continue;
 		path->back_have = 0;
-		rc = nezha_link_backward(path, &path->back);
+		record = path->back;    /* which the path's last records overwrite if this one ends it */
+		rc = nezha_link_backward(path, &record);
 		if (rc != NEZHA_OK || !path->up)
 			return rc;
 	}

@@ -3,8 +3,8 @@
 
 #include "tuning/model_price.h"
 
-#define FAR_GUESSED 4           /* ... or where the rails share by a guess */
-#define FAR_SMALL 8             /* times as slow: in a small class one call is no doubt only then */
+#define FAR_SMALL 8             /* times as slow: in a small class one call is no doubt only then; */
+#define FAR_GUESSED 4           /* ... nor in a larger one while the rails share by a guess */
 
 bool nezha_model_is_apart(const struct nezha_model *model)
 {

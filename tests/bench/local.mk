@@ -35,6 +35,12 @@ tests_bench_standstill_LDADD =
 TESTS += tests/bench/standstill.test
 EXTRA_DIST += tests/bench/standstill.test
 
+# without MPI, for tests/bench/node: how far its processors are apart
+check_PROGRAMS += tests/bench/apart
+tests_bench_apart_LDADD =
+TESTS += tests/bench/apart.test
+EXTRA_DIST += tests/bench/apart.test
+
 # without MPI, for tests/bench/verbs
 if HAVE_VERBS
 tests_bench_block_bench_SOURCES = tests/bench/block_bench.c $(fake_provider)

@@ -26,11 +26,12 @@ struct sample {
 static struct {
 	size_t sizes[SIZES_MAX];
 	int size_count, calls, warm;
+	int run;        /* calls in a row with Nezha on, and off */
 	double seconds; /* go on for this time, even if `calls` were made */
 	const char *end; /* a file: when it is there, the time is over */
 	double pause;   /* seconds between calls */
 	bool both, check, live, in_place, integers;
-} options = { .warm = 3 };
+} options = { .warm = 3, .run = 1 };
 
 static int rank, ranks;
 static void *in, *out;
@@ -170,17 +171,20 @@ static void run_size(size_t bytes)
 		measure(n, options.in_place && k % 2, &start, &end);
 	}
 	began = now();
-	for (int k = 0; more(k, began); k++)
+	for (int k = 0; more(k, began); k += options.run)
 		for (int turn = 0; turn < hows; turn++) {
 			/* the first of a pair is now the one, now the other */
-			int how = options.both ? turn ^ (k & 1) : 0;
+			int how = options.both ? turn ^ (k / options.run & 1) : 0;
 
 			if (options.both)
 				MPI_Pcontrol(how ? 0 : 1);
-			struct sample mine = measure(n, options.in_place && k % 2, &start, &end);
-			keep(&(struct call){ how, k, start, end }, &mine);
-			if (options.live)
-				tell(bytes);
+			for (int i = k; i < k + options.run; i++) {
+				struct sample mine = measure(n, options.in_place && i % 2, &start, &end);
+
+				keep(&(struct call){ how, i, start, end }, &mine);
+				if (options.live)
+					tell(bytes);
+			}
 		}
 	if (kept.count)
 		tell(bytes);
@@ -230,7 +234,7 @@ static bool parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:w:T:e:p:bciIl")) != -1)
+	while ((option = getopt(argc, argv, "s:n:w:T:e:p:r:bciIl")) != -1)
 		switch (option) {
 		case 's':
 			if (!parse_sizes(optarg))
@@ -246,6 +250,11 @@ static bool parse(int argc, char **argv)
 		case 'e': options.end = optarg; break;
 		case 'p': options.pause = atof(optarg); break;
 		case 'b': options.both = true; break;
+		case 'r':
+			options.run = atoi(optarg);
+			if (options.run <= 0)
+				return false;
+			break;
 		case 'c': options.check = true; break;
 		case 'i': options.in_place = true; break;
 		case 'I': options.integers = true; break;
@@ -254,19 +263,19 @@ static bool parse(int argc, char **argv)
 		}
 	if (!options.calls && options.seconds <= 0)
 		options.calls = 10;
-	return options.size_count && optind == argc && options.warm >= 0;
+	return options.size_count && optind == argc && options.warm >= 0 && (options.run == 1 || options.both);
 }
 
 static void usage(void)
 {
 	fputs(
-	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS [-e FILE]] [-w WARM] [-p PAUSE] [-b] [-c] [-i]\n"
-	    "                       [-I] [-l]\n"
+	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS [-e FILE]] [-w WARM] [-p PAUSE] [-b [-r RUN]] [-c]\n"
+	    "                       [-i] [-I] [-l]\n"
 	    "  -s  sizes, bytes from 4 to 1024M, with K or M\n"
 	    "  -n  calls of each size (10); -T  goes on for that time, with -n for so many calls at least, until FILE is there\n"
 	    "  -w  calls before that are not printed (3), for each size; -p  seconds between calls\n"
-	    "  -b  every other call with Nezha switched off; -c  checks all results; -I  integers\n"
-	    "  -i  every other call with MPI_IN_PLACE (those of odd INDEX); -l  each line at once\n",
+	    "  -b  every other call with Nezha switched off, with -r every other RUN of so many calls; -c  checks all results\n"
+	    "  -i  every other call with MPI_IN_PLACE (those of odd INDEX); -I  integers; -l  each line at once\n",
 	    stderr);
 }
 

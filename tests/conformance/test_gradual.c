@@ -217,8 +217,11 @@ static void tied_ones(struct member *member, void *argument)
 
 	(void)argument;
 	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-		for (int k = 0; k < 2; k++)
-			one_call(member, (5u << 20) - 4099 * (uint64_t)k, blocks[i], k, 0, false, k, true);
+		for (int k = 0; k < 2; k++) {
+			uint64_t bytes = 16 * (uint64_t)NEZHA_GRANT_MOST + 4 * (uint64_t)blocks[i]; /* of the longest: five */
+
+			one_call(member, bytes / sizeof(float) - 4099 * (uint64_t)k, blocks[i], k, 0, false, k, true);
+		}
 }
 
 static void test_tied(void **state)

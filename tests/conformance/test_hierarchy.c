@@ -177,6 +177,15 @@ static void pause_a_little(unsigned *random)
 		nanosleep(&t, NULL);
 }
 
+static void long_vectors(struct member *member, struct layout *layout, struct nezha_hierarchy *hierarchy)
+{
+	/* so many blocks that the pieces have shorter ones */
+	check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, 128u << 10, true);
+	/* a block is more than what is folded at once */
+	if (layout->long_blocks)
+		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, NEZHA_BLOCK_MAX, false);
+}
+
 static void all_types_and_counts(struct member *member, void *argument)
 {
 	static const uint64_t counts[] = { 1, 2, 7, 1021, 1024, 4097, 65537, 300007, 1 << 20 };
@@ -195,15 +204,8 @@ static void all_types_and_counts(struct member *member, void *argument)
 		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, counts[i], 8192, false);
 		check_call(member, layout, hierarchy, NEZHA_FLOAT64, NEZHA_SUM, counts[i], 65536, true);
 	}
-	if (!world_due(layout->number)) {
-		nezha_hierarchy_destroy(hierarchy);
-		return;
-	}
-	/* so many blocks that the pieces have shorter ones */
-	check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, 128u << 10, true);
-	/* a block is more than what is folded at once */
-	if (layout->long_blocks)
-		check_call(member, layout, hierarchy, NEZHA_FLOAT32, NEZHA_SUM, 3000007, NEZHA_BLOCK_MAX, false);
+	if (world_due(layout->number))
+		long_vectors(member, layout, hierarchy);
 	nezha_hierarchy_destroy(hierarchy);
 }
 

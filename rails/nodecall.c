@@ -7,8 +7,8 @@
 #include "rails/past.h"
 #include "tuning/log.h"
 
-#define CACHES (32u << 20)      /* bytes: results of a node's ranks that take so much together are not found in its caches after the call (a
-                                * processor's last one has 16 to 32 MiB for those that share it; virtual machines tell of far more) */
+#define CACHES (32u << 20)      /* bytes: vectors of a node's ranks that take so much together do not stay in its caches (a processor's last one
+                                * has 16 to 32 MiB for those that share it; virtual machines tell of far more) */
 #define PART (8u << 10)         /* bytes that are folded of all contributions at once: whole elements */
 
 /* ---- numbers ---- */
@@ -72,6 +72,16 @@ void nezha_nodecall_begin(struct nezha_nodecall *call, struct nezha_node *node, 
 		memcpy(node->rank[node->local].note, note, sizeof node->rank->note);
 }
 
+/* From a vector into shared memory, or back.  Of long ones nothing is found in the caches by whoever needs it next, but what lies there
+ * would be driven out, and what another processor has read from the same place last would be fetched from it only to be overwritten. */
+static void copy(const struct nezha_nodecall *call, void *to, const void *from, uint64_t bytes)
+{
+	if (call->past)
+		nezha_past_copy(to, from, bytes);
+	else
+		memcpy(to, from, bytes);
+}
+
 /* ---- contributing ---- */
 
 static bool is_slot_free(const struct nezha_nodecall *call, uint64_t number)
@@ -92,7 +102,7 @@ static bool contribute(struct nezha_nodecall *call)
 	if (carrier != node->local) {
 		struct nezha_range cell = nezha_pieces_cell(call->pieces, carrier, g / (uint32_t)call->pieces->count);
 
-		memcpy(nezha_node_in(node, slot_of(n), node->local), call->sendbuf + cell.begin, cell.length);
+		copy(call, nezha_node_in(node, slot_of(n), node->local), call->sendbuf + cell.begin, cell.length);
 	}
 	call->contributed++;
 	set(&node->rank[node->local].in, n + 1);
@@ -211,19 +221,11 @@ static bool put(struct nezha_nodecall *call)
 	if (!has_room(node, q))
 		return false;
 	cell = own_cell(call, call->put);
-	memcpy(nezha_node_out(node, node->local, q % NEZHA_NODE_OUT), call->recvbuf + cell.begin, cell.length);
+	copy(call, nezha_node_out(node, node->local, q % NEZHA_NODE_OUT), call->recvbuf + cell.begin, cell.length);
 	call->put++;
 	set(&node->out[node->local].value, q + 1);
 	nezha_node_wake_all(node, NEZHA_NODE_WANT_RESULT);
 	return true;
-}
-
-static void deliver(const struct nezha_nodecall *call, struct nezha_range cell, const char *result)
-{
-	if (call->past)
-		nezha_past_copy(call->recvbuf + cell.begin, result, cell.length);
-	else
-		memcpy(call->recvbuf + cell.begin, result, cell.length);
 }
 
 static bool collect_from(struct nezha_nodecall *call, int c)
@@ -236,7 +238,7 @@ static bool collect_from(struct nezha_nodecall *call, int c)
 	if (j == call->pieces->cells || get(&node->out[c].value) <= q)
 		return false;
 	cell = nezha_pieces_cell(call->pieces, c, j);
-	deliver(call, cell, nezha_node_out(node, c, q % NEZHA_NODE_OUT));
+	copy(call, call->recvbuf + cell.begin, nezha_node_out(node, c, q % NEZHA_NODE_OUT), cell.length);
 	node->collected[c]++;
 	call->missing--;
 	set(nezha_node_taken(node, node->local, c), q + 1);

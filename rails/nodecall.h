@@ -23,7 +23,7 @@ struct nezha_nodecall {
 	const char *sendbuf;
 	char *recvbuf;
 	bool noted;
-	bool past;               /* results go past the caches */
+	bool past;               /* what is copied goes past the caches */
 	bool carrier;            /* piece number node->local is this rank's */
 	uint32_t total;          /* cells of the call */
 	uint32_t contributed;    /* ... that this rank has contributed to, its own included */

@@ -218,7 +218,7 @@ void nezha_inlink_attach(struct nezha_inlink *inlink, int rail, const struct nez
 		return;
 	}
 	inpath->up = inpath->more = true;
-	inpath->awaited = 1;
+	nezha_await_begin(&inpath->await);
 	inpath->ends = false;
 	inpath->why_told = inpath->lost = false;
 	inpath->sure = UINT64_MAX;

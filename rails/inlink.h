@@ -4,6 +4,7 @@
 #ifndef NEZHA_RAILS_INLINK_H
 #define NEZHA_RAILS_INLINK_H
 
+#include "rails/await.h"
 #include "rails/engine.h"
 #include "rails/event.h"
 #include "rails/landing.h"
@@ -23,7 +24,7 @@ struct nezha_inpath {
 	uint32_t id;                    /* the connection's */
 	bool more;                      /* receive was left with data unread */
 	bool ends;                      /* an event said that the connection ends, and there is no other: receive has still to see it */
-	int awaited;                    /* bytes: so many have to come before the kernel says so, if not the end */
+	struct nezha_await await;       /* the tcp rail's */
 	bool why_told;                  /* as nezha_path's */
 	bool probed;                    /* the opening probe of this connection is over */
 	struct nezha_wire record;       /* arriving */

@@ -173,6 +173,17 @@ static bool receive_more(struct nezha_engine *engine)
 	return more;
 }
 
+/* What a receiving end has left unread for too long is read at the next step. */
+static void end_awaiting(struct nezha_engine *engine, uint64_t now)
+{
+	struct nezha_inlink *inlink;
+
+	LIST_FOREACH(inlink, &engine->inlinks, entry)
+		for (uint32_t r = 0; r < engine->card.rail_count; r++)
+			if (inlink->paths[r].up && nezha_await_is_over(&inlink->paths[r].await, now))
+				inlink->paths[r].more = true;
+}
+
 /* Bytes per second. */
 static double rate_of(const struct nezha_link *link)
 {
@@ -224,6 +235,7 @@ static void tick(struct nezha_engine *engine)
 		nezha_link_tick(link, now);
 	LIST_FOREACH(team, &engine->busy, busy)
 		nezha_collective_progress(team);
+	end_awaiting(engine, now);
 }
 
 /* epoll_pwait2 came with Linux 5.11; before, a millisecond is the least. */

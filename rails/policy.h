@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Policies: which path of a link carries the next block.  Pure functions over a view of the paths.
  *
- * ecf     the paths that have room take turns by their measured rates (fair queueing); a block that a slow path
- *         would finish, with its further hops, after all the rest of the call waits for a faster one (earliest
- *         completion first, after Lim et al., ECF, CoNEXT 2017).  A path has room while what it has before it takes less than a
- *         few ms: so a wrong rate moves little, and every path is kept busy, and measured, until the end.
+ * ecf     the paths that have room take turns by their measured rates: first whose share begins first (start-time fair
+ *         queueing, Goyal, Vin and Cheng, SIGCOMM 1996).  A block that a slow path would finish, with its further hops,
+ *         after all the rest of the call waits for a faster one (earliest completion first, after Lim et al., ECF, CoNEXT
+ *         2017).  A path has room while what it has before it takes less than a few ms: so a wrong rate moves little, and
+ *         every path is kept busy, and measured, until the end.
  * static  shares by nominal speed (the papers' MRIB baseline).
  * share   parts that are fixed for the call (share.h: the Nezha paper's rule): the path furthest behind its own.
  * slice   of the paths with room the one with the least before it (the papers' MPTCP baseline), in turn on a tie. */

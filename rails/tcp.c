@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The tcp rail: one TCP connection per path.  Header and payload go in one sendmsg, but large payloads by reference (lend.h); a
- * payload and the next record come in one readv. */
+ * payload and the next record come in one readv, at the time that await.h tells. */
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "rails/await.h"
 #include "rails/clock.h"
 #include "rails/engine.h"
 #include "rails/inlink.h"
@@ -184,30 +185,6 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 
 /* ---- receiving ---- */
 
-/* Where packets come one by one, each of them would wake the process up, though a block is of use only when it has come whole: so the
- * kernel is asked to wait for the block's end (SO_RCVLOWAT), but for no more than the cache takes well.  Where much comes at
- * once there is nothing to save.  The kernel wakes us up earlier if its buffer fills, and acknowledges all the same. */
-#define AWAIT_MOST 65536        /* bytes */
-#define AWAIT_LEAST 40960       /* bytes: less comes in a packet or two, and is better copied as it comes */
-#define FEW 32768               /* bytes read at once: fewer are a packet or two */
-
-/* What of this connection has to come before the engine hears of it, after n bytes were read and none is left. */
-static int await(struct nezha_inpath *inpath, size_t n)
-{
-	size_t left = inpath->in_payload ? inpath->landing.length - inpath->landing.done : 0;
-	size_t most = left < AWAIT_MOST ? left : AWAIT_MOST;
-	int awaited = inpath->awaited;
-
-	if (left < AWAIT_LEAST)
-		awaited = 1;
-	else if (n < FEW || (size_t)awaited > left)
-		awaited = (int)most;
-	if (awaited == inpath->awaited)
-		return NEZHA_OK;
-	inpath->awaited = awaited;
-	return setsockopt(inpath->end.fd, SOL_SOCKET, SO_RCVLOWAT, &awaited, sizeof awaited) ? NEZHA_ERR_CLOSED : NEZHA_OK;
-}
-
 static int tcp_receive(struct nezha_inpath *inpath)
 {
 	struct nezha_landing *landing = &inpath->landing;
@@ -216,6 +193,8 @@ static int tcp_receive(struct nezha_inpath *inpath)
 	int parts = 0;
 	ssize_t n;
 
+	if (nezha_await_leaves(inpath))
+		return NEZHA_OK;
 	if (inpath->in_payload) {
 		room = nezha_landing_room(landing, &iov[0].iov_base);
 		iov[parts++].iov_len = room;
@@ -231,7 +210,7 @@ static int tcp_receive(struct nezha_inpath *inpath)
 		return NEZHA_ERR_CLOSED;
 	if (n < 0 && errno == EAGAIN) {
 		inpath->ends = false;   /* that was an older connection */
-		return await(inpath, FEW);
+		return nezha_await(inpath);
 	}
 	if (n < 0)
 		return errno == EINTR ? NEZHA_INPROGRESS : NEZHA_ERR_CLOSED;
@@ -258,7 +237,7 @@ static int tcp_receive(struct nezha_inpath *inpath)
 	}
 	if ((size_t)n == asked || inpath->ends)
 		return NEZHA_INPROGRESS;
-	return inpath->up ? await(inpath, (size_t)n) : NEZHA_OK;
+	return inpath->up ? nezha_await(inpath) : NEZHA_OK;
 }
 
 static int flush_replies(struct nezha_inpath *inpath)

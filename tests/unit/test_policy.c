@@ -153,6 +153,25 @@ static void test_a_wrong_rate_keeps_a_path_busy(void **state)
 	assert_int_equal(pick(NEZHA_POLICY_ECF, view, 2, 1 << 30, 0), -1);
 }
 
+/* A block takes the slow path 21 ms: its turn comes while it still has something before it, not when it has run dry. */
+static void test_a_long_block_takes_its_turn_early(void **state)
+{
+	struct nezha_path_view view[] = {
+		{ .up = true, .ready = true, .rate = 800 * MBIT, .share = 0.110, .in_flight = 262144 },
+		{ .up = true, .ready = true, .rate = 200 * MBIT, .share = 0.105, .in_flight = 65536 },
+	};
+	const struct nezha_block_view block = { .bytes = 524288, .waiting = 32 << 20 };
+
+	(void)state;
+	assert_int_equal(nezha_policy_pick(NEZHA_POLICY_ECF, view, 2, &block), 1);
+	/* ... but not ahead of its turn. */
+	view[1].share = 0.111;
+	assert_int_equal(nezha_policy_pick(NEZHA_POLICY_ECF, view, 2, &block), 0);
+	/* One that has run dry goes first all the same. */
+	view[1].in_flight = 0;
+	assert_int_equal(nezha_policy_pick(NEZHA_POLICY_ECF, view, 2, &block), 1);
+}
+
 static void test_never_a_path_that_is_down(void **state)
 {
 	struct nezha_path_view view[] = {
@@ -201,6 +220,7 @@ int main(void)
 		cmocka_unit_test(test_one_block_takes_the_fast_path),
 		cmocka_unit_test(test_declines_at_the_tail),
 		cmocka_unit_test(test_a_wrong_rate_keeps_a_path_busy),
+		cmocka_unit_test(test_a_long_block_takes_its_turn_early),
 		cmocka_unit_test(test_never_a_path_that_is_down),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_leaves_room_for_a_packet),

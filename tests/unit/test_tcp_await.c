@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How much has to come over a TCP connection before the engine hears of it (rails/tcp.c): a connection over loopback, a receiving
+ * How much has to come over a TCP connection before the engine hears of it, and reads it (rails/await.c): a connection over loopback, a receiving
  * end on one side, the test on the other, which sends what the engine drops, probes. */
 #include "tests/unit/unit.h"
 
@@ -13,10 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rails/clock.h"
 #include "rails/inlink.h"
 #include "tuning/status.h"
 
-#define LENGTH 100000u          /* bytes of a payload */
+#define LENGTH 65536u           /* bytes of a payload, the longest whose end the kernel waits for; */
+#define LONG 300000u            /* of a long one, */
+#define PIECE 65536u            /* which is read in such pieces */
 #define PATIENCE 10000          /* ms */
 #define RECORD (sizeof(struct nezha_wire))
 
@@ -28,7 +31,7 @@ static struct {
 	char scratch[NEZHA_SCRATCH];
 } world;
 
-static const char zeros[LENGTH];
+static const char zeros[LONG];
 
 static int listen_on_loopback(struct sockaddr_in *address)
 {
@@ -54,8 +57,8 @@ static int open_connection(void **state)
 	assert_return_code(connect(world.sender, (struct sockaddr *)&address, sizeof address), errno);
 	assert_return_code(setsockopt(world.sender, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), errno);
 	world.inpath = &world.inlink.paths[0];
-	*world.inpath = (struct nezha_inpath){ .inlink = &world.inlink, .ops = &nezha_tcp_rail, .up = true, .awaited = 1,
-	                                       .scratch = world.scratch };
+	*world.inpath = (struct nezha_inpath){ .inlink = &world.inlink, .ops = &nezha_tcp_rail, .up = true, .scratch = world.scratch };
+	nezha_await_begin(&world.inpath->await);
 	world.inlink.engine = &world.engine;
 	world.inpath->end.fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	assert_true(world.inpath->end.fd >= 0);
@@ -101,15 +104,28 @@ static void put_record(size_t size, uint32_t length)
 	put(&record, size);
 }
 
-/* Reads as the engine does when it hears of the connection, until nothing is left. */
-static void take(void)
+/* Reads as the engine does when it hears of the connection, as long as there may be more. */
+static void read_on(void)
 {
 	int rc = NEZHA_INPROGRESS;
 
 	for (int turn = 0; turn < 100 && rc == NEZHA_INPROGRESS; turn++)
 		rc = nezha_tcp_rail.receive(world.inpath);
 	assert_int_equal(rc, NEZHA_OK);
+}
+
+/* ... which is all that there is. */
+static void take(void)
+{
+	read_on();
 	assert_int_equal(unread(), 0);
+}
+
+/* ... which leaves so much unread. */
+static void leave(int bytes)
+{
+	read_on();
+	assert_int_equal(unread(), bytes);
 }
 
 static bool is_heard_of(int ms)
@@ -158,23 +174,6 @@ static void test_until_the_end(void **state)
 	}
 }
 
-/* Much of a payload is taken in before it ends. */
-static void test_much(void **state)
-{
-	(void)state;
-	begin(LENGTH - 16000);
-	put(zeros, 60000);
-	NOT_HEARD_OF();
-	put(zeros, 10000);
-	HEARD_OF();
-	take();
-	/* What is left of it now would be passed by what was waited for. */
-	put(zeros, LENGTH - 16000 - 60000 - 10000);
-	HEARD_OF();
-	take();
-	assert_false(world.inpath->in_payload);
-}
-
 /* The last packet or two are taken in as they come. */
 static void test_the_last_packet(void **state)
 {
@@ -185,45 +184,20 @@ static void test_the_last_packet(void **state)
 	take();
 }
 
-/* Where much comes at once nothing is asked of the kernel. */
-static void test_much_at_once(void **state)
-{
-	(void)state;
-	put_record(RECORD, LENGTH);
-	put(zeros, 50000);
-	take();
-	assert_int_equal(world.inpath->awaited, 1);
-	put(zeros, 1);
-	HEARD_OF();
-}
-
-/* However much is read at once, no more is waited for than the payload has left. */
-static void test_no_more_than_is_left(void **state)
-{
-	(void)state;
-	begin(LENGTH - 1000);
-	put(zeros, 50000);
-	take();
-	put(zeros, LENGTH - 1000 - 50000 - 1);
-	NOT_HEARD_OF();
-	put(zeros, 1);
-	HEARD_OF();
-}
-
 /* A payload and the next record read at once: what is left of the next payload counts. */
 static void test_into_the_next(void **state)
 {
 	(void)state;
 	begin(42000);
-	assert_int_equal(world.inpath->awaited, 42000);
+	assert_int_equal(world.inpath->await.awaited, 42000);
 	put(zeros, 42000);
 	put_record(RECORD, LENGTH);
 	put(zeros, 1000);
 	take();
 	assert_true(world.inpath->in_payload);
-	put(zeros, 43000);
+	put(zeros, LENGTH - 1000 - 1);
 	NOT_HEARD_OF();
-	put(zeros, 30000);
+	put(zeros, 1);
 	HEARD_OF();
 }
 
@@ -253,17 +227,108 @@ static void test_the_end_of_the_connection(void **state)
 	assert_int_equal(nezha_tcp_rail.receive(world.inpath), NEZHA_ERR_CLOSED);
 }
 
+/* ---- long payloads ---- */
+
+/* A piece of it is left until it has come whole, and heard of with each packet: that is what makes the kernel acknowledge all of it at once. */
+static void test_a_piece_at_a_time(void **state)
+{
+	(void)state;
+	put_record(RECORD, LONG);
+	take();
+	for (unsigned done = 0; done + PIECE < LONG; done += PIECE) {
+		put(zeros, 16000);
+		HEARD_OF();
+		leave(16000);
+		put(zeros, PIECE - 16000 - 1);
+		leave(PIECE - 1);
+		put(zeros, 1);
+		take();
+	}
+	/* The last piece, however short. */
+	put(zeros, LONG % PIECE - 1);
+	take();
+	put(zeros, 1);
+	HEARD_OF();
+	take();
+	assert_false(world.inpath->in_payload);
+}
+
+/* After a short one, for whose end the kernel waited, each packet of a long one is heard of. */
+static void test_long_after_short(void **state)
+{
+	(void)state;
+	begin(50000);
+	put(zeros, 50000);
+	put_record(RECORD, LONG);
+	take();
+	put(zeros, 16000);
+	HEARD_OF();
+	leave(16000);
+	assert_int_equal(world.inpath->await.awaited, 1);
+}
+
+/* What does not go on to come is read after a while, without an event: the peer may wait for our acknowledgement. */
+static void test_not_for_ever(void **state)
+{
+	uint64_t now = nezha_now();
+
+	(void)state;
+	put_record(RECORD, LONG);
+	put(zeros, 1000);
+	leave(1000);
+	assert_false(nezha_await_is_over(&world.inpath->await, now));
+	assert_true(nezha_await_is_over(&world.inpath->await, nezha_now() + NEZHA_SEC));
+	put(zeros, 1000);
+	world.inpath->await.since -= NEZHA_SEC;
+	take();
+	/* From then on it is as before. */
+	assert_false(nezha_await_is_over(&world.inpath->await, nezha_now() + NEZHA_SEC));
+	put(zeros, 1000);
+	leave(1000);
+}
+
+/* Where the host does not let the kernel hold much, not much is waited for. */
+static void test_a_small_buffer(void **state)
+{
+	int small = 16384;
+
+	(void)state;
+	assert_return_code(setsockopt(world.inpath->end.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), errno);
+	put_record(RECORD, LONG);
+	take();
+	put(zeros, 2000);
+	leave(2000);
+	put(zeros, 3000);
+	take();
+}
+
+static void test_the_end_of_the_connection_in_a_long_one(void **state)
+{
+	(void)state;
+	put_record(RECORD, LONG);
+	put(zeros, 1000);
+	leave(1000);
+	assert_return_code(shutdown(world.sender, SHUT_WR), errno);
+	world.inpath->ends = true;      /* as the event says */
+	for (int turn = 0; turn < 2; turn++)
+		if (nezha_tcp_rail.receive(world.inpath) == NEZHA_ERR_CLOSED)
+			return;
+	fail_msg("the end of the connection is not seen");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_until_the_end, open_connection, close_connection),
-		cmocka_unit_test_setup_teardown(test_much, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_the_last_packet, open_connection, close_connection),
-		cmocka_unit_test_setup_teardown(test_much_at_once, open_connection, close_connection),
-		cmocka_unit_test_setup_teardown(test_no_more_than_is_left, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_into_the_next, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_up_to_the_next, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_the_end_of_the_connection, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_a_piece_at_a_time, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_long_after_short, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_not_for_ever, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_a_small_buffer, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_the_end_of_the_connection_in_a_long_one, open_connection, close_connection),
 	};
 
 	return cmocka_run_group_tests_name("tcp_await", tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * When the tcp rail reads what has come of a block.  The block is of use only when it has come whole, but each packet wakes the
+ * process up, and each time that something is read the kernel acknowledges.
+ *
+ * - Of a block of up to 64 KiB the kernel is asked to wait for the end (SO_RCVLOWAT).  It then acknowledges each packet at once.
+ * - Of a longer one what has come is left unread until it is 64 KiB, or the rest: so the kernel acknowledges 64 KiB at
+ *   a time, for one packet in four of 16 KiB, and the other direction has the room.  That needs a receive buffer which
+ *   holds several times as much; and what has lain for some ms is read whatever it is.
+ *
+ * The engine's lock is held in all functions. */
+#ifndef NEZHA_RAILS_AWAIT_H
+#define NEZHA_RAILS_AWAIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nezha_inpath;
+
+struct nezha_await {
+	int awaited;      /* bytes: so many have to come before the kernel says so, if not the end */
+	uint32_t late;    /* bytes: so many of a long block are let come; 0: not known yet */
+	uint64_t since;   /* ns: since when some are left unread; 0: none are */
+};
+
+/* Of a connection that has not received yet. */
+void nezha_await_begin(struct nezha_await *await);
+
+/* Before the connection is read: whether what there is of it stays there for now. */
+bool nezha_await_leaves(struct nezha_inpath *inpath);
+
+/* What there was of the connection has been read: tells the kernel what has to come before the engine hears of it again.
+ * NEZHA_ERR_CLOSED. */
+int nezha_await(struct nezha_inpath *inpath);
+
+/* Whether what is left unread has lain too long, at time `now`: it is to be read without an event. */
+bool nezha_await_is_over(const struct nezha_await *await, uint64_t now);
+
+#endif

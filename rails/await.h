@@ -3,9 +3,11 @@
  * process up, and each time that something is read the kernel acknowledges.
  *
  * - Of a block of up to 64 KiB the kernel is asked to wait for the end (SO_RCVLOWAT).  It then acknowledges each packet at once.
- * - Of a longer one what has come is left unread until it is 64 KiB, or the rest: so the kernel acknowledges 64 KiB at
- *   a time, for one packet in four of 16 KiB, and the other direction has the room.  That needs a receive buffer which
- *   holds several times as much; and what has lain for some ms is read whatever it is.
+ * - Of a longer one what has come is left unread until it is a piece of up to 64 KiB, or the rest: so the kernel acknowledges
+ *   the piece as one, for one packet in four of 16 KiB, and the other direction has the room.  The sender says in the
+ *   block's record how long a piece may be (0: none): no longer than half of what it may send without an acknowledgement,
+ *   and what its path carries in 2 ms.  The receive buffer has to hold several pieces; and what has lain for
+ *   some ms is read whatever it is.
  *
  * The engine's lock is held in all functions. */
 #ifndef NEZHA_RAILS_AWAIT_H
@@ -15,16 +17,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rails/wire.h"
+
+struct nezha_path;
 struct nezha_inpath;
 
 struct nezha_await {
 	int awaited;      /* bytes: so many have to come before the kernel says so, if not the end */
-	uint32_t late;    /* bytes: so many of a long block are let come; 0: not known yet */
+	uint32_t room;    /* bytes: how long a piece the receive buffer allows; 0: not known yet */
 	uint64_t since;   /* ns: since when some are left unread; 0: none are */
+	uint32_t failed;  /* blocks in a row of which a piece did not come in time */
+	uint32_t without; /* blocks to come that are read without pieces, therefore */
 };
+
+/* The sender's: how long the pieces of a block of `length` bytes may be that begins on the path at time `now`; 0: it has none. */
+uint32_t nezha_await_piece(const struct nezha_path *path, uint32_t length, uint64_t now);
 
 /* Of a connection that has not received yet. */
 void nezha_await_begin(struct nezha_await *await);
+
+/* A block's record has come. */
+void nezha_await_block(struct nezha_inpath *inpath);
 
 /* Before the connection is read: whether what there is of it stays there for now. */
 bool nezha_await_leaves(struct nezha_inpath *inpath);

@@ -28,6 +28,7 @@ struct nezha_path_sample {
 	uint64_t acked;       /* of these: known to have arrived */
 	uint64_t shut;        /* us so far in which the receiver's window was shut */
 	uint64_t quiet;       /* ns since the peer's host last answered anything; 0: the transport does not tell, and looks to that itself */
+	uint64_t window;      /* bytes that may be sent and not acknowledged, for all that the way allows; 0: the transport does not tell */
 	uint32_t rtt;         /* us: the shortest round trip seen, what an empty path takes */
 	bool narrow;          /* the receiver's window holds the sender back at this moment */
 	bool in_flight;       /* something was sent and is not acknowledged */

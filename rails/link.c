@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rails/await.h"
 #include "rails/breakdown.h"
 #include "rails/clock.h"
 #include "rails/crc32c.h"
@@ -142,6 +143,7 @@ static void start_block(struct nezha_path *path, struct nezha_tx *tx)
 	path->out.record.length = tx->length;
 	path->out.record.block = tx->block;
 	path->out.record.origin = tx->origin;
+	path->out.record.piece = nezha_await_piece(path, tx->length, nezha_now());
 	/* Its bytes stay as they are until the peer has folded them or has got the final, and so drops them. */
 	if (path->link->engine->config.crc)
 		path->out.record.payload_crc = nezha_crc32c(path->out.payload, tx->length);

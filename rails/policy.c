@@ -54,7 +54,7 @@ static bool is_behind(const struct nezha_path_view *a, const struct nezha_path_v
 
 static int pick_ecf(const struct nezha_path_view *paths, size_t count, const struct nezha_block_view *block)
 {
-	int fair = -1, soonest = -1;
+	int fair = -1, due = -1, soonest = -1;
 	double before = 0, rates = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -64,12 +64,18 @@ static int pick_ecf(const struct nezha_path_view *paths, size_t count, const str
 		rates += paths[i].rate;
 		if (soonest < 0 || finish(&paths[i], block->bytes) < finish(&paths[soonest], block->bytes))
 			soonest = (int)i;
-		if (has_room(&paths[i], block->bytes) &&
-		    (fair < 0 || is_behind(&paths[i], &paths[fair])))
+		if (!has_room(&paths[i], block->bytes))
+			continue;
+		if (fair < 0 || is_behind(&paths[i], &paths[fair]))
 			fair = (int)i;
+		if (due < 0 || is_fairer(&paths[i], &paths[due], block->bytes))
+			due = (int)i;
 	}
 	if (fair < 0)
 		return -1;
+	/* One that still writes its last block does not keep the others waiting before its share ends, too. */
+	if (!paths[fair].ready)
+		fair = due;
 	/* Would it be done, there and on its further hops, when all the rest of the call is? */
 	if (finish(&paths[fair], block->bytes + UNSEEN_BYTES) + block->after <=
 	    (before + (double)(block->bytes + block->waiting)) / rates)

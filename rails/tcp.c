@@ -174,6 +174,7 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 		end_rise(path, &info);
 	out->narrow = info.tcpi_snd_wnd && info.tcpi_notsent_bytes &&
 	              flying + 65536 > info.tcpi_snd_wnd;
+	out->window = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss;
 	out->rtt = info.tcpi_min_rtt;
 	out->quiet = info.tcpi_last_ack_recv * NEZHA_MSEC;
 	/* A receiver that takes nothing in is asked for its window now and then, and answers as long as there is a way; not when it is asked
@@ -234,6 +235,7 @@ static int tcp_receive(struct nezha_inpath *inpath)
 		if (rc != NEZHA_OK)
 			return rc;
 		inpath->in_payload = inpath->record.length > 0;
+		nezha_await_block(inpath);
 	}
 	if ((size_t)n == asked || inpath->ends)
 		return NEZHA_INPROGRESS;

@@ -26,10 +26,10 @@ static bool is_sealed(const struct nezha_wire *record, bool crc)
 
 int nezha_wire_check(const struct nezha_wire *record, enum nezha_wire_channel channel, bool crc)
 {
-	uint32_t most = 0, least = 0;
+	uint32_t most = 0, least = 0, piece = 0;
 	int of = -1;
 
-	if (record->magic != NEZHA_WIRE_MAGIC || record->zero || record->reserved || !is_sealed(record, crc))
+	if (record->magic != NEZHA_WIRE_MAGIC || record->zero || !is_sealed(record, crc))
 		return NEZHA_ERR_PROTOCOL;
 	switch (record->kind) {
 	case NEZHA_WIRE_PARTIAL:
@@ -37,6 +37,7 @@ int nezha_wire_check(const struct nezha_wire *record, enum nezha_wire_channel ch
 		of = NEZHA_CHANNEL_FORWARD;
 		least = 1;
 		most = NEZHA_BLOCK_MAX;
+		piece = NEZHA_PIECE_MOST;
 		break;
 	case NEZHA_WIRE_PROBE:
 		of = NEZHA_CHANNEL_FORWARD;
@@ -69,7 +70,7 @@ int nezha_wire_check(const struct nezha_wire *record, enum nezha_wire_channel ch
 	}
 	if (record->kind == NEZHA_WIRE_STATE && record->origin > NEZHA_WIRE_FELL)
 		return NEZHA_ERR_PROTOCOL;
-	if (of != (int)channel || record->length < least || record->length > most)
+	if (of != (int)channel || record->length < least || record->length > most || record->piece > piece)
 		return NEZHA_ERR_PROTOCOL;
 	return NEZHA_OK;
 }

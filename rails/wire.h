@@ -16,6 +16,7 @@
 
 #define NEZHA_WIRE_MAGIC 0x5a4eu
 #define NEZHA_NO_ORIGIN UINT32_MAX
+#define NEZHA_PIECE_MOST 65536u
 #define NEZHA_NOBODY UINT32_MAX      /* no process */
 
 enum nezha_wire_kind {
@@ -57,7 +58,7 @@ struct nezha_wire {
 	                     * or NEZHA_NO_ORIGIN: it goes on only to those who WANT it */
 	uint32_t payload_crc;  /* PARTIAL, FINAL: CRC32C of the payload; 0 without NEZHA_CHECK=crc */
 	uint32_t crc;       /* CRC32C of the record with 0 in this place; 0 without NEZHA_CHECK=crc */
-	uint32_t reserved;  /* 0 */
+	uint32_t piece;     /* PARTIAL, FINAL: so many bytes of the payload may lie unread at the receiver (await.h); else 0 */
 };
 _Static_assert(sizeof(struct nezha_wire) == 40, "a record is 40 bytes");
 

@@ -52,7 +52,7 @@ static int rank_of(int fd)
 /* Notes what the record says, and changes it; false: it is lost. */
 static bool pass(int rank, struct nezha_wire *record)
 {
-	if (record->magic != NEZHA_WIRE_MAGIC || record->zero || record->reserved || record->team != TEAM || rank < 0 || rank >= RANKS)
+	if (record->magic != NEZHA_WIRE_MAGIC || record->zero || record->team != TEAM || rank < 0 || rank >= RANKS)
 		return true;
 	if (record->kind == NEZHA_WIRE_DONE) {
 		atomic_fetch_or(&said[rank], 1u << record->op % 32);

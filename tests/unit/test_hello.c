@@ -96,8 +96,10 @@ static void test_records(void **state)
 		bent.magic++;
 		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_ERR_PROTOCOL);
 		bent = record;
-		bent.reserved = 1;
+		bent.piece = good[i].kind <= NEZHA_WIRE_FINAL ? NEZHA_PIECE_MOST + 1 : 1;
 		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_ERR_PROTOCOL);
+		bent.piece = good[i].kind <= NEZHA_WIRE_FINAL ? NEZHA_PIECE_MOST : 0;
+		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_OK);
 		bent = record;
 		bent.kind = 0;
 		assert_int_equal(nezha_wire_check(&bent, good[i].channel, false), NEZHA_ERR_PROTOCOL);

@@ -167,8 +167,15 @@ static void test_a_long_block_takes_its_turn_early(void **state)
 	/* ... but not ahead of its turn. */
 	view[1].share = 0.111;
 	assert_int_equal(nezha_policy_pick(NEZHA_POLICY_ECF, view, 2, &block), 0);
+	/* ... nor while it still writes: before its share ends, too, the other one goes on. */
+	view[1].share = 0.105;
+	view[1].ready = false;
+	assert_int_equal(nezha_policy_pick(NEZHA_POLICY_ECF, view, 2, &block), 0);
+	view[0].share = 0.122;
+	assert_int_equal(nezha_policy_pick(NEZHA_POLICY_ECF, view, 2, &block), -1);
 	/* One that has run dry goes first all the same. */
-	view[1].in_flight = 0;
+	view[0].share = 0.110;
+	view[1] = (struct nezha_path_view){ .up = true, .ready = true, .rate = 200 * MBIT, .share = 0.111 };
 	assert_int_equal(nezha_policy_pick(NEZHA_POLICY_ECF, view, 2, &block), 1);
 }
 

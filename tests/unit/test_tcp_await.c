@@ -15,6 +15,7 @@
 
 #include "rails/clock.h"
 #include "rails/inlink.h"
+#include "rails/link.h"
 #include "tuning/status.h"
 
 #define LENGTH 65536u           /* bytes of a payload, the longest whose end the kernel waits for; */
@@ -102,6 +103,16 @@ static void put_record(size_t size, uint32_t length)
 
 	record.length = length;
 	put(&record, size);
+}
+
+/* A record of a block, of a team that does not exist (any more), which may be left unread in such pieces. */
+static void put_block(uint32_t length, uint32_t piece)
+{
+	struct nezha_wire record = nezha_wire_make(NEZHA_WIRE_PARTIAL, 1, 1);
+
+	record.length = length;
+	record.piece = piece;
+	put(&record, sizeof record);
 }
 
 /* Reads as the engine does when it hears of the connection, as long as there may be more. */
@@ -227,27 +238,52 @@ static void test_the_end_of_the_connection(void **state)
 	assert_int_equal(nezha_tcp_rail.receive(world.inpath), NEZHA_ERR_CLOSED);
 }
 
-/* ---- long payloads ---- */
+/* ---- long blocks ---- */
+
+/* What was left unread was left just now, however long the test has been kept from going on. */
+static void leave_anew(int bytes)
+{
+	leave(bytes);
+	world.inpath->await.since = nezha_now() + NEZHA_SEC;
+}
 
 /* A piece of it is left until it has come whole, and heard of with each packet: that is what makes the kernel acknowledge all of it at once. */
 static void test_a_piece_at_a_time(void **state)
 {
 	(void)state;
-	put_record(RECORD, LONG);
+	put_block(LONG, PIECE);
 	take();
 	for (unsigned done = 0; done + PIECE < LONG; done += PIECE) {
 		put(zeros, 16000);
 		HEARD_OF();
-		leave(16000);
+		leave_anew(16000);
 		put(zeros, PIECE - 16000 - 1);
-		leave(PIECE - 1);
+		leave_anew(PIECE - 1);
 		put(zeros, 1);
 		take();
 	}
 	/* The last piece, however short. */
 	put(zeros, LONG % PIECE - 1);
-	take();
+	leave(LONG % PIECE - 1);
 	put(zeros, 1);
+	HEARD_OF();
+	take();
+	assert_false(world.inpath->in_payload);
+}
+
+/* Which the sender does not want: the kernel waits for 64 KiB, or the end. */
+static void test_no_pieces(void **state)
+{
+	(void)state;
+	put_block(PIECE + 50000, 0);
+	put(zeros, 16000);
+	take();
+	put(zeros, PIECE - 1);
+	NOT_HEARD_OF();
+	put(zeros, 1);
+	HEARD_OF();
+	take();
+	put(zeros, 50000 - 16000);
 	HEARD_OF();
 	take();
 	assert_false(world.inpath->in_payload);
@@ -259,7 +295,7 @@ static void test_long_after_short(void **state)
 	(void)state;
 	begin(50000);
 	put(zeros, 50000);
-	put_record(RECORD, LONG);
+	put_block(LONG, PIECE);
 	take();
 	put(zeros, 16000);
 	HEARD_OF();
@@ -267,45 +303,60 @@ static void test_long_after_short(void **state)
 	assert_int_equal(world.inpath->await.awaited, 1);
 }
 
-/* What does not go on to come is read after a while, without an event: the peer may wait for our acknowledgement. */
+/* A piece that does not go on to come is read after a while, without an event: the peer may wait for our acknowledgement.  From then on
+ * nothing is left of this block and of some others. */
 static void test_not_for_ever(void **state)
 {
 	uint64_t now = nezha_now();
 
 	(void)state;
-	put_record(RECORD, LONG);
+	put_block(LONG, PIECE);
 	put(zeros, 1000);
-	leave(1000);
+	leave_anew(1000);
 	assert_false(nezha_await_is_over(&world.inpath->await, now));
-	assert_true(nezha_await_is_over(&world.inpath->await, nezha_now() + NEZHA_SEC));
+	assert_true(nezha_await_is_over(&world.inpath->await, nezha_now() + 2 * NEZHA_SEC));
 	put(zeros, 1000);
-	world.inpath->await.since -= NEZHA_SEC;
+	world.inpath->await.since = nezha_now() - NEZHA_SEC;
 	take();
-	/* From then on it is as before. */
-	assert_false(nezha_await_is_over(&world.inpath->await, nezha_now() + NEZHA_SEC));
+	assert_false(nezha_await_is_over(&world.inpath->await, nezha_now() + 2 * NEZHA_SEC));
+	put(zeros, 20000);
+	take();
+	put(zeros, PIECE - 1);
+	NOT_HEARD_OF();
+	put(zeros, LONG - PIECE - 22000 + 1);
+	take();
+	/* The next one, */
+	put_block(LONG, PIECE);
+	put(zeros, 1000);
+	take();
+	put(zeros, LONG - 1000);
+	take();
+	/* and in the one after that it is as before; but if that fails, too, two are without. */
+	put_block(LONG, PIECE);
 	put(zeros, 1000);
 	leave(1000);
+	world.inpath->await.since = nezha_now() - NEZHA_SEC;
+	take();
+	assert_int_equal(world.inpath->await.without, 2);
 }
 
-/* Where the host does not let the kernel hold much, not much is waited for. */
+/* Where the host does not let the kernel hold much, nothing is left. */
 static void test_a_small_buffer(void **state)
 {
 	int small = 16384;
 
 	(void)state;
 	assert_return_code(setsockopt(world.inpath->end.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), errno);
-	put_record(RECORD, LONG);
+	put_block(LONG, PIECE);
 	take();
 	put(zeros, 2000);
-	leave(2000);
-	put(zeros, 3000);
 	take();
 }
 
 static void test_the_end_of_the_connection_in_a_long_one(void **state)
 {
 	(void)state;
-	put_record(RECORD, LONG);
+	put_block(LONG, PIECE);
 	put(zeros, 1000);
 	leave(1000);
 	assert_return_code(shutdown(world.sender, SHUT_WR), errno);
@@ -314,6 +365,35 @@ static void test_the_end_of_the_connection_in_a_long_one(void **state)
 		if (nezha_tcp_rail.receive(world.inpath) == NEZHA_ERR_CLOSED)
 			return;
 	fail_msg("the end of the connection is not seen");
+}
+
+/* ---- the sender ---- */
+
+static void test_what_a_sender_wants(void **state)
+{
+	uint64_t now = nezha_now();
+	struct nezha_path path = {
+		.estimator.rate = 125e6,
+		.last = { .time = now, .window = 1 << 20 },
+	};
+
+	(void)state;
+	assert_int_equal(nezha_await_piece(&path, LONG, now), PIECE);
+	assert_int_equal(nezha_await_piece(&path, PIECE, now), 0);       /* short */
+	assert_int_equal(nezha_await_piece(&path, PIECE + 4, now), PIECE);
+	path.last.window = 100000;
+	assert_int_equal(nezha_await_piece(&path, LONG, now), 50000);
+	path.last.window = 14480;                                        /* that TCP begins with */
+	assert_int_equal(nezha_await_piece(&path, LONG, now), 0);
+	path.last.window = 1 << 20;
+	path.estimator.rate = 12.5e6;                                    /* 100 Mbit/s: 2 ms */
+	assert_int_equal(nezha_await_piece(&path, LONG, now), 25000);
+	path.estimator.rate = 125e6;
+	assert_int_equal(nezha_await_piece(&path, LONG, now + NEZHA_SEC), 0);    /* has sent nothing for long */
+	path.last.recovering = true;
+	assert_int_equal(nezha_await_piece(&path, LONG, now), 0);
+	path.last = (struct nezha_path_sample){ .time = now };
+	assert_int_equal(nezha_await_piece(&path, LONG, now), 0);        /* a transport that does not tell */
 }
 
 int main(void)
@@ -325,10 +405,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_up_to_the_next, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_the_end_of_the_connection, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_a_piece_at_a_time, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_no_pieces, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_long_after_short, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_not_for_ever, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_a_small_buffer, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_the_end_of_the_connection_in_a_long_one, open_connection, close_connection),
+		cmocka_unit_test(test_what_a_sender_wants),
 	};
 
 	return cmocka_run_group_tests_name("tcp_await", tests, NULL, NULL);

@@ -43,13 +43,21 @@ static bool is_fairer(const struct nezha_path_view *a, const struct nezha_path_v
 	return is_drier(a, b) || (!is_drier(b, a) && is_due(a, b, bytes));
 }
 
-/* By when the share begins, dry ones first: a block of 512 KiB takes a rail of 200 Mbit/s 21 ms, so when its share would
- * END is behind the others' only after the rail has run dry. */
-static bool is_behind(const struct nezha_path_view *a, const struct nezha_path_view *b)
+/* When the share would end, but of the block no more than a path's room: one of 512 KiB takes a rail of 200 Mbit/s 21 ms, so
+ * what ends with it comes behind the others' only after the rail has run dry. */
+static double near_tag(const struct nezha_path_view *p, uint64_t bytes)
+{
+	double time = (double)bytes / p->rate;
+
+	return p->share + (time < ROOM_SECONDS ? time : ROOM_SECONDS);
+}
+
+/* By that, dry ones first. */
+static bool is_behind(const struct nezha_path_view *a, const struct nezha_path_view *b, uint64_t bytes)
 {
 	if (is_drier(a, b) || is_drier(b, a))
 		return is_drier(a, b);
-	return a->share < b->share || (a->share == b->share && a->rate > b->rate);
+	return near_tag(a, bytes) < near_tag(b, bytes) || (near_tag(a, bytes) == near_tag(b, bytes) && a->rate > b->rate);
 }
 
 static int pick_ecf(const struct nezha_path_view *paths, size_t count, const struct nezha_block_view *block)
@@ -66,7 +74,7 @@ static int pick_ecf(const struct nezha_path_view *paths, size_t count, const str
 			soonest = (int)i;
 		if (!has_room(&paths[i], block->bytes))
 			continue;
-		if (fair < 0 || is_behind(&paths[i], &paths[fair]))
+		if (fair < 0 || is_behind(&paths[i], &paths[fair], block->bytes))
 			fair = (int)i;
 		if (due < 0 || is_fairer(&paths[i], &paths[due], block->bytes))
 			due = (int)i;

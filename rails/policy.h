@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Policies: which path of a link carries the next block.  Pure functions over a view of the paths.
  *
- * ecf     the paths that have room take turns by their measured rates: first whose share begins first (start-time fair
- *         queueing, Goyal, Vin and Cheng, SIGCOMM 1996).  A block that a slow path would finish, with its further hops,
+ * ecf     the paths that have room take turns by their measured rates (fair queueing): first whose share would end first,
+ *         of the block no more than a few ms counted, so that a long one on a slow path comes near to start-time fair
+ *         queueing (Goyal, Vin and Cheng, SIGCOMM 1996).  A block that a slow path would finish, with its further hops,
  *         after all the rest of the call waits for a faster one (earliest completion first, after Lim et al., ECF, CoNEXT
  *         2017).  A path has room while what it has before it takes less than a few ms: so a wrong rate moves little, and
  *         every path is kept busy, and measured, until the end.

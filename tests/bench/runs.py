@@ -135,7 +135,7 @@ def jobs(part):
 def shown(command):
     """A command as one gives it in the source tree, without this machine's paths."""
     text = shlex.join(command)
-    for folder in (bed.SRC, bed.BUILD):
+    for folder in (bed.BUILD, bed.SRC):  # that one may lie within this one
         text = text.replace(folder + "/", "")
     text = re.sub(r"NEZHA_REPORT=\S+", "NEZHA_REPORT=FILE", text.replace(".libs/", ""))
     return re.sub(r" -d b\d+ ", " ", text)

@@ -13,8 +13,9 @@ import time
 from collections import namedtuple
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-SRC = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("abs_top_builddir") or SRC
+# After ../configure the first is build/..; commands are shown without either (runs.py).
+SRC = os.path.normpath(os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(HERE)))
+BUILD = os.path.normpath(os.environ.get("abs_top_builddir") or SRC)
 LAB = os.path.join(SRC, "tests/lab/lab")
 PRELOAD = os.environ.get("NEZHA_TEST_PRELOAD") or os.path.join(BUILD, ".libs/libnezha_pmpi.so")
 PROGRAMS = os.environ.get("NEZHA_TEST_PROGRAMS") or os.path.join(BUILD, "tests/bench")

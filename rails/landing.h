@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NEZHA_SCRATCH 65536   /* bytes of a receiving end's scratch buffer */
+#define NEZHA_SCRATCH (256u << 10)      /* bytes of a receiving end's scratch buffer: each reading costs an acknowledgement, and what was
+                                         * read shall still be in the processor's cache when it is folded */
 
 enum nezha_landing_mode {
 	NEZHA_LAND_DROP,    /* a duplicate, a probe, or nobody wants it any more */

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PIECE (256u << 10)              /* bytes in one go: most of what a full socket does not take was prepared in vain */
-#define PIPE_BYTES (2 * (int)PIECE)     /* a pipe holds pages, of which a piece may touch one more than it fills */
+#define PIPE_MOST (1 << 20)             /* bytes that pipe-max-size allows any user, if nobody has changed it */
+#define PIPE_LEAST (PIPE_MOST / 2)
 
 void nezha_lender_close(struct nezha_lender *lender)
 {
@@ -20,7 +20,15 @@ void nezha_lender_close(struct nezha_lender *lender)
 	lender->open = false;
 }
 
-/* A user may have so many large pipes (pipe-user-pages-soft), and the others are too short to pay. */
+/* A user may have so many large pipes (pipe-user-pages-soft), and shorter ones than the least do not pay.  Returns the pipe's bytes, or 0. */
+static size_t widen(int pipe)
+{
+	for (int bytes = PIPE_MOST; bytes >= PIPE_LEAST; bytes /= 2)
+		if (fcntl(pipe, F_SETPIPE_SZ, bytes) >= bytes)
+			return (size_t)bytes;
+	return 0;
+}
+
 static bool open_pipe(struct nezha_lender *lender)
 {
 	int ends[2];
@@ -34,7 +42,9 @@ static bool open_pipe(struct nezha_lender *lender)
 	lender->from = ends[0];
 	lender->to = ends[1];
 	lender->open = true;
-	lender->refused = fcntl(lender->to, F_SETPIPE_SZ, PIPE_BYTES) < PIPE_BYTES;
+	/* It holds pages, of which a piece may touch one more than it fills. */
+	lender->piece = widen(lender->to) / 2;
+	lender->refused = !lender->piece;
 	if (lender->refused)
 		nezha_lender_close(lender);
 	return lender->open;
@@ -63,7 +73,7 @@ static ssize_t splice_quietly(int from, int socket, size_t bytes, unsigned flags
 
 ssize_t nezha_lend(struct nezha_lender *lender, int socket, const void *payload, size_t bytes)
 {
-	struct iovec piece = { (void *)payload, bytes < PIECE ? bytes : PIECE };
+	struct iovec piece = { (void *)payload, bytes };
 	ssize_t held, n;
 	int why;
 
@@ -71,6 +81,8 @@ ssize_t nezha_lend(struct nezha_lender *lender, int socket, const void *payload,
 		errno = EOPNOTSUPP;
 		return -1;
 	}
+	if (bytes > lender->piece)
+		piece.iov_len = lender->piece;
 	held = vmsplice(lender->to, &piece, 1, SPLICE_F_NONBLOCK);
 	if (held <= 0) {
 		lender->refused = held < 0 && (errno == ENOSYS || errno == EPERM);

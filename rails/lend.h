@@ -17,6 +17,7 @@
 /* All zero at the beginning; one for each engine, whose lock is held. */
 struct nezha_lender {
 	int from, to;           /* the pipe's ends, while it is open */
+	size_t piece;           /* bytes that go through it at once */
 	bool open;
 	bool refused;           /* this system does not do it, or has no large pipe for this user */
 };

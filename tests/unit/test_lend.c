@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 #define ROOM (2u << 20)
 
 static int refuse_vmsplice, refuse_splice;      /* errno; 0: they work */
-static bool refuse_size;
+static long largest_pipe;        /* bytes that a pipe may be given */
 
 ssize_t vmsplice(int fd, const struct iovec *iov, size_t count, unsigned flags)
 {
@@ -44,7 +45,7 @@ int fcntl(int fd, int command, ...)
 	argument = va_arg(more, long);
 	va_end(more);
 	errno = EPERM;
-	return refuse_size && command == F_SETPIPE_SZ ? -1 : (int)syscall(SYS_fcntl, fd, command, argument);
+	return command == F_SETPIPE_SZ && argument > largest_pipe ? -1 : (int)syscall(SYS_fcntl, fd, command, argument);
 }
 
 struct bed {
@@ -77,7 +78,7 @@ static int bed_make(void **state)
 	for (size_t i = 0; i < ROOM; i++)
 		bed->sent[i] = (unsigned char)(i * 2654435761u >> 11);
 	refuse_vmsplice = refuse_splice = 0;
-	refuse_size = false;
+	largest_pipe = LONG_MAX;
 	*state = bed;
 	return 0;
 }
@@ -202,11 +203,25 @@ static void test_small_pipe(void **state)
 {
 	struct bed *bed = *state;
 
-	refuse_size = true;
+	largest_pipe = (512 << 10) - 1;
 	assert_copied(bed);
 	assert_false(bed->lender.open);
-	refuse_size = false;
+	largest_pipe = LONG_MAX;
 	assert_copied(bed);
+}
+
+/* One of half the size is taken if the user has no room for a larger one. */
+static void test_shorter_pipe(void **state)
+{
+	struct bed *bed = *state;
+
+	largest_pipe = 512 << 10;
+	pass(bed, 4095, 1u << 20);
+	assert_int_equal(bed->lender.piece, 256 << 10);
+	nezha_lender_close(&bed->lender);
+	largest_pipe = LONG_MAX;
+	pass(bed, 4095, 1u << 20);
+	assert_int_equal(bed->lender.piece, 512 << 10);
 }
 
 static void test_no_descriptors(void **state)
@@ -270,6 +285,7 @@ int main(void)
 		TEST(test_bytes_arrive),
 		TEST(test_full),
 		TEST(test_small_pipe),
+		TEST(test_shorter_pipe),
 		TEST(test_memory_that_cannot_be_lent),
 		TEST(test_forbidden),
 		TEST(test_forbidden_half_way),

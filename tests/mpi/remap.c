@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * remap CALLS [BYTES]: allreduces of up to BYTES (256 KiB) on buffers that are mapped anew for each call, at the same addresses if
+ * remap CALLS [BYTES [GO]]: allreduces of up to BYTES (256 KiB) on buffers that are mapped anew for each call, at the same addresses if
  * the kernel has them: unmapped and mapped, laid over, or emptied by madvise.  Results are right, and between the first
- * tenth of the calls and the last one the process gains neither memory nor descriptors.  Says "remap: warm" in between. */
+ * tenth of the calls and the last one the process gains neither memory nor descriptors.  Says "remap: warm" and "remap: last" then,
+ * and goes on when there is a file GO.warm or GO.last, so that who looks at it from outside has the time to. */
 #include <dirent.h>
 #include <sys/mman.h>
 
@@ -85,8 +86,23 @@ static void call(float **sums, float **values, int i)
 	check(*sums, count, i);
 }
 
+/* Still until the file GO.when is there, if GO is given. */
+static void pause_at(const char *go, const char *when)
+{
+	char path[4096];
+
+	if (world_rank == 0) {
+		printf("remap: %s\n", when);
+		snprintf(path, sizeof path, "%s.%s", go ? go : "", when);
+		while (go && access(path, F_OK) != 0)
+			usleep(10000);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
+	const char *go = argc > 3 ? argv[3] : NULL;
 	float *sums = NULL, *values = NULL;
 	struct holdings before = { 0, 0 }, after;
 	int calls;
@@ -99,13 +115,13 @@ int main(int argc, char **argv)
 		if (i == calls / 10) {
 			MPI_Barrier(MPI_COMM_WORLD);
 			before = look();
-			if (world_rank == 0)
-				printf("remap: warm\n");
+			pause_at(go, "warm");
 		}
 		call(&sums, &values, i);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	after = look();
+	pause_at(go, "last");
 	if (after.bytes - before.bytes > GROWTH)
 		fail("%ld KiB more are resident", (after.bytes - before.bytes) / 1024);
 	if (after.descriptors != before.descriptors)

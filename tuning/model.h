@@ -14,7 +14,8 @@
  * once would be faster yet (they share by water-filling, so that both end together), that is tried.  With a
  * collective rail the shares of the rails' first two calls are a guess (rails/split.h), which is not held against them.  What is not the
  * fastest is tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the
- * time where the times do not change.  Above a class in which one of the two was found far slower it is
+ * time where the times do not change.  The library takes the place of the chosen way, except in a small class, when three of its calls in a
+ * row, made one after the other's, were cheaper: what is known of it may be long ago, and one call may have been a lucky one.  Above a class in which one of the two was found far slower it is
  * not tried alone.
  *
  * While a rail is lost, the library is not tried, nor what the rails took held against them: it may hang over that very network until the
@@ -52,6 +53,8 @@ struct nezha_model_class {
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
 	uint32_t tries;                        /* calls of the try that is under way */
 	uint64_t promise;                      /* what the best one cost when it was chosen */
+	uint32_t claim;                        /* the library claims to be cheaper than the best one: 1 + its latest calls in a row that bear it
+	                                        * out.  0: it does not.  Not in a small class */
 	uint32_t shunned[NEZHA_ALG_MIX];       /* of a small class: at least so many calls between tries of what has not kept that */
 };
 

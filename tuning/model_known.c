@@ -49,6 +49,8 @@ enum nezha_algorithm nezha_model_alternative(const struct nezha_model *model, ui
 {
 	const struct nezha_model_class *class = &model->classes[k];
 
+	if (class->claim)
+		return NEZHA_ALG_NATIVE;
 	if (class->best == NEZHA_ALG_MIX)
 		return nezha_price_best_alone(class);
 	if (nezha_price_mix_pays(model, k))

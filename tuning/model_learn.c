@@ -94,6 +94,8 @@ static void add_call(struct nezha_model *model, const struct nezha_model_call *c
 		return;
 	}
 	if (choice->alg == NEZHA_ALG_NATIVE || choice->carrier) {
+		if (nezha_model_is_settled(model, nezha_price_class(call->bytes)))
+			nezha_model_heed_claim(class, nezha_price_class(call->bytes));
 		add_sample(&class->cost[NEZHA_ALG_NATIVE], native, choice->native);
 		return;
 	}
@@ -136,6 +138,7 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 			model->classes[k].apart = true;
 		if (lost && !nezha_model_is_apart(model)) {
 			forget_try(nezha_model_cost_of(&model->classes[k], &call->choice));
+			model->classes[k].claim = 0;
 			continue;
 		}
 		add_call(model, call, native, is_uneven(call) ? native : note[2 * i + 1]);

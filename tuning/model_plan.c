@@ -20,6 +20,7 @@
 #define NEAR_YOUNG_PERCENT 130  /* ... in which a way that is not slower than this is tried again without regard to the cost, ... */
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, but for such early ones, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
+#define CLAIM 3                 /* calls of the library that must bear out its claim */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
 
 /* The rails were chosen, and the library is known by its first call, which the host may have held up. */
@@ -95,7 +96,9 @@ static void plan_first(const struct nezha_model *model, struct nezha_model_class
 void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class)
 {
 	class->tries = 0;
-	class->pause = (uint32_t)nezha_pause_longer(class->pause, PAUSE_LEAST, PAUSE_MOST);
+	/* One that was made because of a claim is none of those that come ever more rarely. */
+	if (!class->claim)
+		class->pause = (uint32_t)nezha_pause_longer(class->pause, PAUSE_LEAST, PAUSE_MOST);
 	nezha_model_plan_again(model, class);
 }
 
@@ -156,21 +159,70 @@ static void give_up(struct nezha_model_class *class, enum nezha_algorithm way)
 	class->shunned[way] = kept ? 0 : (uint32_t)nezha_pause_longer(class->shunned[way], PAUSE_LEAST, SHUNNED_MOST);
 }
 
+void nezha_model_heed_claim(struct nezha_model_class *class, uint32_t k)
+{
+	if (nezha_model_is_small(k) || class->best == NEZHA_ALG_NATIVE)
+		return;
+	if (class->claim <= 1) {
+		look_again(&class->cost[NEZHA_ALG_NATIVE]);
+		class->claim = 1;
+	}
+	class->claim++;
+}
+
+/* A call that does not bear out the claim ends it, and is what is known of the library from then on; but it may have been held up, so it
+ * counts for half as much again as the one before at most. */
+static void weigh_claim(const struct nezha_model *model, struct nezha_model_class *class)
+{
+	struct nezha_model_cost *native = &class->cost[NEZHA_ALG_NATIVE];
+	uint64_t latest, most, best = nezha_price_of(class, class->best);
+
+	if (class->claim <= 1)
+		return;
+	latest = native->samples[(native->count - 1) % NEZHA_MODEL_SAMPLES];
+	if (nezha_price_is_cheaper(latest, best, SWITCH_PERCENT))
+		return;
+	most = native->samples[(native->count - 2) % NEZHA_MODEL_SAMPLES] * 3 / 2;
+	if (most < best)        /* or the claim would stand */
+		most = best;
+	native->samples[0] = native->samples[1] = latest < most ? latest : most;
+	native->count = 2;
+	class->claim = 0;
+	nezha_model_plan_again(model, class);
+}
+
+/* Whether what seems cheaper than the chosen way may take its place.  The library is asked first, in the next calls. */
+static bool is_borne_out(struct nezha_model_class *class, uint32_t k, enum nezha_algorithm alg)
+{
+	if (alg != NEZHA_ALG_NATIVE || nezha_model_is_small(k) || class->claim > CLAIM)
+		return true;
+	if (!class->claim)
+		class->claim = 1;
+	class->retry_at = class->calls;
+	return false;
+}
+
 /* What was chosen newly is looked at closely. */
 void nezha_model_decide(const struct nezha_model *model, struct nezha_model_class *class, bool first)
 {
 	enum nezha_algorithm before = class->best;
+	uint32_t k = (uint32_t)(class - model->classes);
+	bool borne_out;
 
+	weigh_claim(model, class);
 	for (enum nezha_algorithm alg = 0; alg < NEZHA_ALG_COUNT; alg++) {
 		uint64_t now = nezha_price_of(class, class->best), other = nezha_price_of(class, alg);
 
 		if (other && class->cost[alg].count >= (alg == NEZHA_ALG_MIX ? 2 : 1) &&
-		    (!now || nezha_price_is_cheaper(other, now, first ? NEZHA_MODEL_TIE_PERCENT : SWITCH_PERCENT)))
+		    (!now || nezha_price_is_cheaper(other, now, first ? NEZHA_MODEL_TIE_PERCENT : SWITCH_PERCENT)) &&
+		    (first || is_borne_out(class, k, alg)))
 			class->best = alg;
 	}
 	if (class->best == before && !first)
 		return;
-	if (!first)
+	borne_out = class->best == NEZHA_ALG_NATIVE && class->claim > CLAIM;
+	class->claim = 0;
+	if (!first && !borne_out)
 		look_again(&class->cost[class->best]);
 	if (!first && before != NEZHA_ALG_MIX)
 		give_up(class, before);

@@ -8,6 +8,9 @@
 /* Chooses the cheapest way that is known; `first`: there was no decision yet. */
 void nezha_model_decide(const struct nezha_model *model, struct nezha_model_class *class, bool first);
 
+/* There is a new time of the library, not yet added to those that are known: where another way was chosen, these are long ago. */
+void nezha_model_heed_claim(struct nezha_model_class *class, uint32_t k);
+
 /* Whether the library, far slower in a class below, is tried in class k after all. */
 bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k);
 

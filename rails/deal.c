@@ -3,6 +3,7 @@
 
 #include <limits.h>
 
+#include "rails/ack_delay.h"
 #include "rails/clock.h"
 #include "rails/policy.h"
 #include "rails/share.h"
@@ -45,6 +46,12 @@ static void view_parts(const struct nezha_team *team, struct nezha_path_view *vi
 	}
 }
 
+/* Bytes given to the path and not acknowledged. */
+static uint64_t undelivered(const struct nezha_path *path)
+{
+	return path->written - path->last.acked + path->out.payload_left + nezha_link_probe_bytes(path);
+}
+
 static size_t views(const struct nezha_link *link, const struct nezha_team *team, struct nezha_path_view *view)
 {
 	size_t count = link->engine->card.rail_count;
@@ -58,7 +65,7 @@ static size_t views(const struct nezha_link *link, const struct nezha_team *team
 			.ready = path->ready && nezha_path_is_free(path),
 			.rate = weight(path),
 			.share = path->share,
-			.in_flight = path->written - path->last.acked + path->out.payload_left + nezha_link_probe_bytes(path),
+			.in_flight = undelivered(path) - nezha_ack_delay_bytes(&path->ack_delay, &path->last, path->estimator.rate),
 		};
 	}
 	if (link->share)
@@ -159,7 +166,7 @@ struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
 		return NULL;
 	unqueue(link, tx);
 	path->share += tx->length / view[path->rail].rate;
-	nezha_overdue_promise(&path->overdue, nezha_now(), view[path->rail].in_flight + tx->length, path->estimator.rate);
+	nezha_overdue_promise(&path->overdue, nezha_now(), undelivered(path) + tx->length, path->estimator.rate);
 	return tx;
 }
 

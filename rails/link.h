@@ -4,6 +4,7 @@
 #ifndef NEZHA_RAILS_LINK_H
 #define NEZHA_RAILS_LINK_H
 
+#include "rails/ack_delay.h"
 #include "rails/damping.h"
 #include "rails/engine.h"
 #include "rails/estimator.h"
@@ -78,6 +79,7 @@ struct nezha_path {
 	bool untold;                    /* the peer has not been told that it is lost */
 	struct nezha_damping damping;
 	struct nezha_overdue overdue;
+	struct nezha_ack_delay ack_delay;
 	bool connecting;                /* the service thread is at it */
 	bool renew;                     /* ... and shall begin anew */
 	bool why_told;                  /* why it does not come up was told, since it was up last */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # the engine
 libnezha_core_la_SOURCES += \
-	rails/allreduce.c rails/await.c rails/await.h rails/breakdown.c rails/breakdown.h rails/call.c rails/call.h rails/carrier.c rails/carrier.h rails/clock.h rails/collective.c rails/collective.h \
+	rails/ack_delay.c rails/ack_delay.h rails/allreduce.c rails/await.c rails/await.h rails/breakdown.c rails/breakdown.h rails/call.c rails/call.h rails/carrier.c rails/carrier.h rails/clock.h rails/collective.c rails/collective.h \
 	rails/contact.c rails/contact.h rails/contact_control.c rails/contact_control.h rails/crc32c.c rails/crc32c.h rails/damping.c rails/damping.h rails/deal.c rails/deal.h \
 	rails/door.c rails/door.h rails/early.c rails/early.h \
 	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/event.c rails/event.h rails/fairlock.c rails/fairlock.h \

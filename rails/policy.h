@@ -25,7 +25,8 @@ struct nezha_path_view {
 	double rate;         /* bytes per second, > 0: nominal for static, what follows from its part of the
 	                      * call for share, measured for the others */
 	double share;        /* seconds of work given to it since the link was last idle */
-	uint64_t in_flight;  /* bytes begun and not yet acknowledged, and those of a probe that go first */
+	uint64_t in_flight;  /* bytes before the path's next one: begun and not yet acknowledged, as far as they matter (ack_delay.h), and
+	                      * those of a probe that go first */
 };
 
 /* The block to be placed. */

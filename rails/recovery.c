@@ -43,6 +43,7 @@ static void look_now(struct nezha_path *path, uint64_t now)
 	else if (path->last.in_flight)
 		path->stalled += nezha_looked(path->last.time, now);
 	nezha_estimator_sample(&path->estimator, &sample);
+	nezha_ack_delay_look(&path->ack_delay, &sample);
 	path->last = sample;
 }
 
@@ -333,6 +334,7 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 	path->rises = 0;
 	path->probe.unmeasured = path->probe.doubted = 0;       /* what went without it says nothing of it */
 	path->overdue = (struct nezha_overdue){ 0 };
+	path->ack_delay = (struct nezha_ack_delay){ 0 };
 	memset(&path->last, 0, sizeof path->last);
 	if (path->ops->sample(path, &sample) == NEZHA_OK)
 		path->base_acked = sample.acked;

@@ -2,6 +2,7 @@
  * The tcp rail: one TCP connection per path.  Header and payload go in one sendmsg, but large payloads by reference (lend.h); a
  * payload and the next record come in one readv, at the time that await.h tells. */
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -155,6 +156,20 @@ static void end_rise(struct nezha_path *path, const struct tcp_info *info)
 	path->rises = 0;
 }
 
+/* Bytes that have left the host: not those that wait in the socket, nor those in packets that the interface or its queue still holds
+ * (SO_MEMINFO, which counts a packet's administration, too: they are taken for some per cent more than they are). */
+static uint64_t left(const struct nezha_path *path, const struct tcp_info *info)
+{
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+	socklen_t length = sizeof memory;
+	uint64_t here;
+
+	if (getsockopt(path->end.fd, SOL_SOCKET, SO_MEMINFO, memory, &length))
+		return 0;
+	here = (uint64_t)info->tcpi_notsent_bytes + memory[SK_MEMINFO_WMEM_ALLOC];
+	return here < path->written ? path->written - here : 0;
+}
+
 static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 {
 	struct tcp_info info = { 0 };
@@ -167,6 +182,7 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 	out->written = path->written;
 	out->acked = info.tcpi_bytes_acked - path->base_acked;
 	out->sent = out->written - info.tcpi_notsent_bytes;
+	out->left = left(path, &info);
 	out->shut = info.tcpi_rwnd_limited;
 	/* That counter goes by the kernel's clock ticks; the window itself (Linux 6.2, else 0) tells at once. */
 	flying = out->sent - out->acked;

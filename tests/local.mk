@@ -109,6 +109,7 @@ unit_tests += tests/unit/test_ina_window
 unit_tests += tests/unit/test_ina_answers
 unit_tests += tests/unit/test_ina_run
 unit_tests += tests/unit/test_ina_wire
+unit_tests += tests/unit/test_ack_delay
 unit_tests += tests/unit/test_overdue
 unit_tests += tests/unit/test_pause
 unit_tests += tests/unit/test_policy

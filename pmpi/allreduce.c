@@ -11,6 +11,7 @@
 #include "pmpi/handles.h"
 #include "pmpi/helper.h"
 #include "pmpi/patience.h"
+#include "pmpi/pieces.h"
 #include "pmpi/staging.h"
 #include "pmpi/team.h"
 #include "pmpi/timeline.h"
@@ -243,6 +244,18 @@ static int run_native(struct call *call)
 	return error;
 }
 
+/* The library's part of a mix, its way the same on all ranks. */
+static int run_library_part(const struct call *call)
+{
+	uint64_t size = nezha_type_size(call->type);
+	int64_t count = (int64_t)(call->plan.native / size);
+
+	if (!call->choice.pieces)
+		return call_library(call, count);
+	return nezha_pieces_allreduce((const void *)call->words[0], (void *)call->words[1], count, (MPI_Datatype)call->words[3],
+	                              size, (MPI_Op)call->words[4], call->handle);
+}
+
 struct rails_part {
 	struct call *call;
 	int status;
@@ -270,7 +283,7 @@ static int run_mix(struct call *call)
 		comm->helper = nezha_helper_create();
 	if (comm->helper)
 		nezha_helper_start(comm->helper, run_rails_part, &part);
-	error = call_library(call, (int64_t)(call->plan.native / nezha_type_size(call->type)));
+	error = run_library_part(call);
 	call->times.native = nezha_patience_now() - begin + (call->choice.carrier ? 0 : call->staged);
 	if (nezha_context.trace)
 		nezha_timeline_add(NEZHA_TRACE_LIBRARY, begin, call->plan.native, NEZHA_ALG_MIX, call->plan.reason);
@@ -376,7 +389,7 @@ static int run_staged(struct call *call)
 		nezha_comm_give_up(call->comm);
 		/* From the library's part of a mix nothing but this calls the others back. */
 		if (call->plan.alg == NEZHA_ALG_MIX)
-			call_library(call, (int64_t)(call->plan.native / nezha_type_size(call->type)));
+			run_library_part(call);
 		return nezha_failure(call->handle, status);
 	}
 	call->staged = 2 * (nezha_patience_now() - begin);      /* there and back */

@@ -18,10 +18,12 @@ unit_tests += tests/unit/test_agree
 unit_tests += tests/unit/test_grid
 unit_tests += tests/unit/test_learned
 unit_tests += tests/unit/test_log
-unit_tests += tests/unit/test_model tests/unit/test_model_claim tests/unit/test_model_lost tests/unit/test_model_run
+unit_tests += tests/unit/test_model tests/unit/test_model_claim tests/unit/test_model_lost tests/unit/test_model_mix \
+	tests/unit/test_model_run
 tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/model_bed.h
 tests_unit_test_model_claim_SOURCES = tests/unit/test_model_claim.c tests/unit/model_bed.h
 tests_unit_test_model_lost_SOURCES = tests/unit/test_model_lost.c tests/unit/model_bed.h
+tests_unit_test_model_mix_SOURCES = tests/unit/test_model_mix.c tests/unit/model_bed.h
 tests_unit_test_model_run_SOURCES = tests/unit/test_model_run.c tests/unit/model_bed.h
 unit_tests += tests/unit/test_plan
 unit_tests += tests/unit/test_settings
@@ -44,6 +46,9 @@ unit_tests += tests/unit/test_helper
 unit_tests += tests/unit/test_finalize
 tests_unit_test_finalize_SOURCES = tests/unit/test_finalize.c tests/unit/mpi/mpi.h pmpi/finalize.c
 tests_unit_test_finalize_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
+unit_tests += tests/unit/test_pieces
+tests_unit_test_pieces_SOURCES = tests/unit/test_pieces.c tests/unit/mpi/mpi.h pmpi/pieces.c
+tests_unit_test_pieces_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
 
 # NICs, reduction, nezha-info:
 unit_tests += tests/unit/test_intercept

@@ -47,7 +47,8 @@ struct nezha_model_cost {
 
 struct nezha_model_class {
 	struct nezha_model_cost cost[NEZHA_ALG_COUNT];   /* a mix's has no samples: its parts have */
-	struct nezha_model_cost part[NEZHA_ALG_MIX]; /* of the library's and the rails' bytes while both are at work */
+	struct nezha_model_cost part[NEZHA_ALG_MIX]; /* of the library's and the rails' bytes while both are at work; */
+	struct nezha_model_cost pieces;        /* of the library's where it did them in pieces */
 	enum nezha_algorithm best;
 	bool apart;                            /* the rails were idle while the library was at work */
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
@@ -62,6 +63,7 @@ struct nezha_model_class {
 struct nezha_choice {
 	enum nezha_algorithm alg;
 	uint64_t native;          /* bytes, from the first on, that the MPI library reduces: all, none, or its share of a mix */
+	bool pieces;              /* a mix, of which the library does its bytes in nonblocking pieces (pmpi/pieces.h) */
 	bool carrier;             /* a mix of which the rails get one block, to carry a note */
 	bool looks;               /* the library's alone: it is to be seen whether the rails are idle meanwhile */
 };

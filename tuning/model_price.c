@@ -37,10 +37,30 @@ static uint64_t balanced(uint64_t native, uint64_t rails)
 	return native && rails ? (uint64_t)((double)native * (double)rails / ((double)native + (double)rails)) : 0;
 }
 
+bool nezha_price_in_pieces(const struct nezha_model_class *class)
+{
+	const struct nezha_model_cost *whole = &class->part[NEZHA_ALG_NATIVE];
+
+	/* The only one may have been held up. */
+	if (!class->pieces.count || (class->pieces.count == 1 && whole->count > 1))
+		return true;
+	if (!whole->count)
+		whole = &class->cost[NEZHA_ALG_NATIVE];
+	return !whole->count || nezha_price_value(&class->pieces) <= nezha_price_value(whole);
+}
+
+/* The library's bytes in a mix, as they were seen to be cheapest; 0: there was none yet. */
+static uint64_t library_part(const struct nezha_model_class *class)
+{
+	const struct nezha_model_cost *whole = &class->part[NEZHA_ALG_NATIVE];
+
+	return nezha_price_value(whole->count && !nezha_price_in_pieces(class) ? whole : &class->pieces);
+}
+
 uint64_t nezha_price_of(const struct nezha_model_class *class, enum nezha_algorithm alg)
 {
 	if (alg == NEZHA_ALG_MIX)
-		return balanced(nezha_price_value(&class->part[NEZHA_ALG_NATIVE]), nezha_price_value(&class->part[NEZHA_ALG_RING]));
+		return balanced(library_part(class), nezha_price_value(&class->part[NEZHA_ALG_RING]));
 	return nezha_price_value(&class->cost[alg]);
 }
 
@@ -81,6 +101,15 @@ uint64_t nezha_price_part(const struct nezha_model *model, uint32_t k, enum nezh
 	return below ? nezha_price_of(below, alg) : 0;
 }
 
+/* What the library's bytes may cost in the next mix: of the way that was not seen in one, what it costs alone. */
+static uint64_t promised_part(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+
+	return class->pieces.count && nezha_price_in_pieces(class) ? nezha_price_value(&class->pieces)
+	       : nezha_price_part(model, k, NEZHA_ALG_NATIVE);
+}
+
 /* The cheapest that is known without a mix; 0: nothing is. */
 static uint64_t least_alone(const struct nezha_model_class *class)
 {
@@ -102,7 +131,7 @@ static bool is_apart(const struct nezha_model *model, uint32_t k)
 
 bool nezha_price_mix_pays(const struct nezha_model *model, uint32_t k)
 {
-	uint64_t both = balanced(nezha_price_part(model, k, NEZHA_ALG_NATIVE), nezha_price_part(model, k, NEZHA_ALG_RING));
+	uint64_t both = balanced(promised_part(model, k), nezha_price_part(model, k, NEZHA_ALG_RING));
 
 	return k >= NEZHA_PRICE_MIX_LEAST && is_apart(model, k) && both &&
 	       nezha_price_is_cheaper(both, least_alone(&model->classes[k]), MIX_PERCENT);
@@ -111,7 +140,9 @@ bool nezha_price_mix_pays(const struct nezha_model *model, uint32_t k)
 uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
 	uint32_t k = nezha_price_class(bytes);
-	double native = (double)nezha_price_part(model, k, NEZHA_ALG_NATIVE);
+	uint64_t seen = library_part(&model->classes[k]);
+	/* The rails' part was seen beside that. */
+	double native = (double)(seen ? seen : nezha_price_part(model, k, NEZHA_ALG_NATIVE));
 	double rails = (double)nezha_price_part(model, k, NEZHA_ALG_RING);
 	uint64_t share = (uint64_t)((double)bytes * rails / (native + rails)) / block * block;
 

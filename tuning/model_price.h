@@ -27,7 +27,11 @@ const struct nezha_model_class *nezha_price_known_below(const struct nezha_model
 /* Which of the two such a class has shown to be no match for the other; MIX: neither. */
 enum nezha_algorithm nezha_price_far_slower(const struct nezha_model *model, uint32_t k);
 
-/* What the bytes of the library or the rails cost in a mix, as far as it is known. */
+/* Whether the library does its part of the next mix in pieces: not if these were seen to be slower than its blocking call, in a mix or alone;
+ * but the first ones get a second try after two mixes without. */
+bool nezha_price_in_pieces(const struct nezha_model_class *class);
+
+/* What the bytes of the library (by its blocking call) or the rails cost in a mix, as far as it is known. */
 uint64_t nezha_price_part(const struct nezha_model *model, uint32_t k, enum nezha_algorithm alg);
 
 /* The cheaper of the library and the rails without the other; what is not known is not it. */

@@ -242,56 +242,6 @@ static void test_many_classes(void **state)
 	assert_true(bed.model.classes[NEZHA_MODEL_CLASSES - 1].calls == 400);
 }
 
-/* ---- both at once ---- */
-
-/* The library has a network of its own: both end together, each with what it can do meanwhile. */
-static void test_mix(void **state)
-{
-	static const uint64_t ratio[] = { 1, 2, 4, 10 };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof ratio / sizeof ratio[0]; i++) {
-		struct bed bed = { 0 };
-		uint64_t native = 10000000, rails = native * ratio[i];
-		uint64_t best = 16 * M * ratio[i] / (1 + ratio[i]);
-
-		for (int k = 0; k < 8; k++)
-			call(&bed, 16 * M, native, rails);
-		for (int k = 0; k < 60; k++) {
-			assert_int_equal(call(&bed, 16 * M, native, rails), NEZHA_ALG_MIX);
-			assert_int_equal(bed.last.native % BLOCK, 0);
-			assert_true(bed.last.native <= best && bed.last.native + BLOCK > best - BLOCK);
-		}
-	}
-}
-
-/* They use the same network: that is found out, and left alone. */
-static void test_one_network(void **state)
-{
-	static const uint64_t native[] = { 5, 9, 11, 15, 25 };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof native / sizeof native[0]; i++) {
-		struct bed bed = { .one_network = true };
-
-		for (int k = 0; k < 1000; k++)
-			call(&bed, 16 * M, native[i] * 1000000, 10000000);
-		assert_true(bed.spent <= bed.least * 102 / 100);
-		assert_int_equal(bed.model.classes[24].best, native[i] < 10 ? NEZHA_ALG_NATIVE : NEZHA_ALG_RING);
-	}
-}
-
-/* Where it can be seen that they do, it is not even tried. */
-static void test_busy(void **state)
-{
-	struct bed bed = { .one_network = true, .busy = true };
-
-	(void)state;
-	for (int k = 0; k < 200; k++)
-		call(&bed, 16 * M, 15000000, 10000000);
-	assert_int_equal(bed.calls[NEZHA_ALG_MIX], 0);
-}
-
 /* A rail twenty times slower has nothing to add. */
 static void test_slow_rail(void **state)
 {
@@ -355,59 +305,27 @@ static void test_far_rails_end(void **state)
 	assert_int_equal(bed.model.classes[24].best, NEZHA_ALG_RING);
 }
 
-/* The shares follow when one of the two becomes slower or faster. */
-static void test_mix_follows(void **state)
-{
-	struct bed bed = { 0 };
-
-	(void)state;
-	for (int k = 0; k < 40; k++)
-		call(&bed, 16 * M, 20000000, 20000000);
-	for (int k = 0; k < 5; k++)
-		call(&bed, 16 * M, 20000000, 60000000);
-	assert_int_equal(call(&bed, 16 * M, 20000000, 60000000), NEZHA_ALG_MIX);
-	assert_true(bed.last.native >= 11 * M && bed.last.native <= 13 * M);
-	for (int k = 0; k < 5; k++)
-		call(&bed, 16 * M, 20000000, 20000000);
-	assert_int_equal(call(&bed, 16 * M, 20000000, 20000000), NEZHA_ALG_MIX);
-	assert_true(bed.last.native >= 7 * M && bed.last.native <= 9 * M);
-}
-
-/* A mix has a part for each of the two, whatever the sizes. */
-static void test_shares(void **state)
-{
-	struct bed bed = { 0 };
-
-	(void)state;
-	for (uint64_t bytes = M; bytes < 4 * M; bytes += 12345) {
-		call(&bed, bytes, bytes, 2 * bytes);
-		if (bed.last.alg == NEZHA_ALG_MIX)
-			assert_true(bed.last.native >= BLOCK && bed.last.native < bytes && bed.last.native % BLOCK == 0);
-	}
-	assert_true(bed.calls[NEZHA_ALG_MIX] > 100);
-	for (uint32_t block = 4096; block <= M; block *= 2) {
-		struct nezha_choice choice = nezha_model_choose(&bed.model, M + 4, block);
-
-		assert_true(choice.alg != NEZHA_ALG_MIX || (choice.native && choice.native < M + 4));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first_calls), cmocka_unit_test(test_cold),   cmocka_unit_test(test_tie),
+		cmocka_unit_test(test_first_calls),
+		cmocka_unit_test(test_cold),
+		cmocka_unit_test(test_tie),
 		cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_lucky),
 		cmocka_unit_test(test_lucky_at_first),
 		cmocka_unit_test(test_held_up),
 		cmocka_unit_test(test_uneven),
 		cmocka_unit_test(test_library_cold),
-		cmocka_unit_test(test_budget),      cmocka_unit_test(test_change), cmocka_unit_test(test_outlier),
-		cmocka_unit_test(test_far),         cmocka_unit_test(test_many_classes),
-		cmocka_unit_test(test_mix),         cmocka_unit_test(test_one_network), cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_slow_rail),   cmocka_unit_test(test_mix_follows),
-		cmocka_unit_test(test_shares),      cmocka_unit_test(test_slow_start),
-		cmocka_unit_test(test_far_ends),    cmocka_unit_test(test_far_rails_end),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_outlier),
+		cmocka_unit_test(test_far),
+		cmocka_unit_test(test_many_classes),
+		cmocka_unit_test(test_slow_rail),
+		cmocka_unit_test(test_slow_start),
+		cmocka_unit_test(test_far_ends),
+		cmocka_unit_test(test_far_rails_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The MPI library's allreduce of a vector in several nonblocking ones that are under way together: where the blocking one waits, as one
+ * that sends and receives in turn does, another piece uses the network. */
+#ifndef NEZHA_PMPI_PIECES_H
+#define NEZHA_PMPI_PIECES_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+/* Collective over `comm`, on which the pieces come in the same order on all ranks; `count` (>= 0) elements of `size` bytes, `type` and
+ * `op` are MPI's own, `in` may be MPI_IN_PLACE.  Returns when all are done.  An MPI error code, after the error handler; the first one if
+ * several fail. */
+int nezha_pieces_allreduce(const void *in, void *out, int64_t count, MPI_Datatype type, uint64_t size, MPI_Op op, MPI_Comm comm);
+
+#endif

@@ -11,7 +11,7 @@
 #include "pmpi/handles.h"
 #include "pmpi/helper.h"
 #include "pmpi/patience.h"
-#include "pmpi/pieces.h"
+#include "pmpi/nonblocking.h"
 #include "pmpi/staging.h"
 #include "pmpi/team.h"
 #include "pmpi/timeline.h"
@@ -250,9 +250,9 @@ static int run_library_part(const struct call *call)
 	uint64_t size = nezha_type_size(call->type);
 	int64_t count = (int64_t)(call->plan.native / size);
 
-	if (!call->choice.pieces)
+	if (!call->choice.nonblocking)
 		return call_library(call, count);
-	return nezha_pieces_allreduce((const void *)call->words[0], (void *)call->words[1], count, (MPI_Datatype)call->words[3],
+	return nezha_nonblocking_allreduce((const void *)call->words[0], (void *)call->words[1], count, (MPI_Datatype)call->words[3],
 	                              size, (MPI_Op)call->words[4], call->handle);
 }
 
@@ -385,18 +385,19 @@ static int run_staged(struct call *call)
 	uint64_t begin = nezha_patience_now();
 	int status = nezha_staging_begin(&staging), error;
 
-	if (status != NEZHA_OK) {
-		nezha_comm_give_up(call->comm);
-		/* From the library's part of a mix nothing but this calls the others back. */
-		if (call->plan.alg == NEZHA_ALG_MIX)
-			run_library_part(call);
-		return nezha_failure(call->handle, status);
-	}
 	call->staged = 2 * (nezha_patience_now() - begin);      /* there and back */
 	call->sendbuf = staging.sendbuf;
 	call->recvbuf = staging.recvbuf;
 	call->words[0] = (nezha_word)staging.sendbuf;
 	call->words[1] = (nezha_word)staging.recvbuf;
+	if (status != NEZHA_OK) {
+		nezha_comm_give_up(call->comm);
+		/* From the library's part of a mix nothing but this calls the others back. */
+		if (call->plan.alg == NEZHA_ALG_MIX)
+			run_library_part(call);
+		nezha_staging_end(&staging, false);
+		return nezha_failure(call->handle, status);
+	}
 	error = run_checked(call);
 	status = nezha_staging_end(&staging, error == MPI_SUCCESS);
 	return status == NEZHA_OK ? error : nezha_failure(call->handle, status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * A thread of a communicator that does the rails' part of a call while the caller is in the MPI library with the
- * library's part: MPI's blocking allreduce is its best one, and the rails need no MPI. */
+ * library's part: the rails need no MPI. */
 #ifndef NEZHA_PMPI_HELPER_H
 #define NEZHA_PMPI_HELPER_H
 

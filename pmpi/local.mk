@@ -37,7 +37,7 @@ backend_sources = \
 	pmpi/native.h \
 	pmpi/patience.c pmpi/patience.h \
 	pmpi/pcontrol.c \
-	pmpi/pieces.c pmpi/pieces.h \
+	pmpi/nonblocking.c pmpi/nonblocking.h \
 	pmpi/pmi.c pmpi/pmi.h \
 	pmpi/progress.c pmpi/progress.h \
 	pmpi/rails.c pmpi/rails.h \

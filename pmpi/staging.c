@@ -65,21 +65,16 @@ static int copy(const struct nezha_staging *staging, const void *from, void *to)
 int nezha_staging_begin(struct nezha_staging *staging)
 {
 	bool in_place = staging->sendbuf == MPI_IN_PLACE;
+	const void *source = in_place ? staging->recvbuf : staging->sendbuf;
 	char *memory = malloc(in_place ? staging->bytes : 2 * staging->bytes);
-	int status;
 
+	staging->memory = memory;
 	if (!memory)
 		return NEZHA_ERR_NOMEM;
-	status = copy(staging, in_place ? staging->recvbuf : staging->sendbuf, memory);
-	if (status != NEZHA_OK) {
-		free(memory);
-		return status;
-	}
-	staging->memory = memory;
 	staging->target = staging->recvbuf;
 	staging->sendbuf = in_place ? MPI_IN_PLACE : memory;
 	staging->recvbuf = in_place ? memory : memory + staging->bytes;
-	return NEZHA_OK;
+	return copy(staging, source, memory);
 }
 
 int nezha_staging_end(struct nezha_staging *staging, bool whole)

@@ -22,7 +22,8 @@ struct nezha_staging {
 /* Whether one of the two (sendbuf may be MPI_IN_PLACE) cannot be read.  Only this rank knows, and no other needs to. */
 bool nezha_staging_wanted(const void *sendbuf, const void *recvbuf);
 
-/* Puts copies in place of the buffers.  NEZHA_ERR_NOMEM, or NEZHA_ERR_SYSTEM if the library cannot copy: nothing has changed then. */
+/* Puts copies in place of the buffers.  NEZHA_ERR_NOMEM: the buffers are the program's still.  NEZHA_ERR_SYSTEM if the library cannot copy:
+ * they are the host's, with whatever is in them.  The end is due in any case. */
 int nezha_staging_begin(struct nezha_staging *staging);
 
 /* Copies the result to the program's receive buffer, if there is one (`whole`), and frees the copies.  NEZHA_ERR_SYSTEM as above. */

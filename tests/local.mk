@@ -46,9 +46,13 @@ unit_tests += tests/unit/test_helper
 unit_tests += tests/unit/test_finalize
 tests_unit_test_finalize_SOURCES = tests/unit/test_finalize.c tests/unit/mpi/mpi.h pmpi/finalize.c
 tests_unit_test_finalize_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
-unit_tests += tests/unit/test_pieces
-tests_unit_test_pieces_SOURCES = tests/unit/test_pieces.c tests/unit/mpi/mpi.h pmpi/pieces.c
-tests_unit_test_pieces_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
+unit_tests += tests/unit/test_nonblocking
+tests_unit_test_nonblocking_SOURCES = tests/unit/test_nonblocking.c tests/unit/mpi/mpi.h pmpi/nonblocking.c
+tests_unit_test_nonblocking_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
+unit_tests += tests/unit/test_nonblocking_copied
+tests_unit_test_nonblocking_copied_SOURCES = $(tests_unit_test_nonblocking_SOURCES)
+tests_unit_test_nonblocking_copied_CPPFLAGS = $(tests_unit_test_nonblocking_CPPFLAGS) -DOPEN_MPI
+tests_unit_test_nonblocking_copied_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 
 # NICs, reduction, nezha-info:
 unit_tests += tests/unit/test_intercept

@@ -50,7 +50,7 @@ static void put_class(crypto_generichash_state *hash, const struct nezha_model_c
 		put_cost(hash, &class->cost[alg]);
 	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)
 		put_cost(hash, &class->part[alg]);
-	put_cost(hash, &class->pieces);
+	put_cost(hash, &class->nonblocking);
 	put(hash, class->best);
 	put(hash, class->apart);
 	put(hash, class->calls);
@@ -80,7 +80,7 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 		put(&hash, model->pending[i].bytes);
 		put(&hash, model->pending[i].choice.alg);
 		put(&hash, model->pending[i].choice.native);
-		put(&hash, model->pending[i].choice.pieces);
+		put(&hash, model->pending[i].choice.nonblocking);
 		put(&hash, model->pending[i].choice.carrier);
 		put(&hash, model->pending[i].choice.looks);
 		put(&hash, model->pending[i].run);

@@ -78,7 +78,7 @@ static struct nezha_choice choose_settled(const struct nezha_model *model, uint6
 	if (alg != NEZHA_ALG_MIX)
 		return choice_of(alg, bytes);
 	return (struct nezha_choice){ .alg = alg, .native = nezha_price_native_share(model, bytes, block),
-	                              .pieces = nezha_price_in_pieces(class) };
+	                              .nonblocking = nezha_price_is_nonblocking(class) };
 }
 
 struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block)

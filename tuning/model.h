@@ -11,7 +11,8 @@
  *
  * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  In a small class (less than
  * 128 KiB) runs of calls count from then on, each by its median, and the other way gets one soon.  Where both at
- * once would be faster yet (they share by water-filling, so that both end together), that is tried.  With a
+ * once would be faster yet (they share by water-filling, so that both end together), that is tried; the library does its part in nonblocking
+ * pieces or by its blocking call, whichever is cheaper there.  With a
  * collective rail the shares of the rails' first two calls are a guess (rails/split.h), which is not held against them.  What is not the
  * fastest is tried again now and then, the more rarely the slower it was, so that trying costs less than 2 % of the
  * time where the times do not change.  The library takes the place of the chosen way, except in a small class, when three of its calls in a
@@ -47,8 +48,8 @@ struct nezha_model_cost {
 
 struct nezha_model_class {
 	struct nezha_model_cost cost[NEZHA_ALG_COUNT];   /* a mix's has no samples: its parts have */
-	struct nezha_model_cost part[NEZHA_ALG_MIX]; /* of the library's and the rails' bytes while both are at work; */
-	struct nezha_model_cost pieces;        /* of the library's where it did them in pieces */
+	struct nezha_model_cost part[NEZHA_ALG_MIX]; /* of the library's bytes by its blocking call, and of the rails', while both are at work */
+	struct nezha_model_cost nonblocking;         /* of the library's bytes in nonblocking pieces, meanwhile */
 	enum nezha_algorithm best;
 	bool apart;                            /* the rails were idle while the library was at work */
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
@@ -63,7 +64,7 @@ struct nezha_model_class {
 struct nezha_choice {
 	enum nezha_algorithm alg;
 	uint64_t native;          /* bytes, from the first on, that the MPI library reduces: all, none, or its share of a mix */
-	bool pieces;              /* a mix, of which the library does its bytes in nonblocking pieces (pmpi/pieces.h) */
+	bool nonblocking;         /* a mix, of which the library does its bytes in nonblocking pieces (pmpi/nonblocking.h) */
 	bool carrier;             /* a mix of which the rails get one block, to carry a note */
 	bool looks;               /* the library's alone: it is to be seen whether the rails are idle meanwhile */
 };

@@ -99,7 +99,7 @@ static void add_call(struct nezha_model *model, const struct nezha_model_call *c
 		add_sample(&class->cost[NEZHA_ALG_NATIVE], native, choice->native);
 		return;
 	}
-	add_sample(choice->pieces ? &class->pieces : &class->part[NEZHA_ALG_NATIVE], native, choice->native);
+	add_sample(choice->nonblocking ? &class->nonblocking : &class->part[NEZHA_ALG_NATIVE], native, choice->native);
 	add_sample(&class->part[NEZHA_ALG_RING], rails, call->bytes - choice->native);
 	class->cost[NEZHA_ALG_MIX].count++;
 }

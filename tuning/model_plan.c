@@ -21,6 +21,7 @@
 #define PAUSE_LEAST 64          /* calls between two tries of the other way, but for such early ones, */
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define CLAIM 3                 /* calls of the library that must bear out its claim */
+#define FAR_WAY 4               /* times as slow: the library's other way in a mix is not looked at again */
 #define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
 
 /* The rails were chosen, and the library is known by its first call, which the host may have held up. */
@@ -46,9 +47,11 @@ static struct rivals rivals_of(const struct nezha_model *model, uint32_t k)
 {
 	const struct nezha_model_class *class = &model->classes[k];
 	enum nezha_algorithm other = nezha_model_alternative(model, k);
-	uint64_t least = nezha_price_of(class, class->best);
+	uint64_t least = nezha_price_of(class, class->best), known = nezha_price_of(class, other);
 
-	return (struct rivals){ least, other == NEZHA_ALG_MIX ? least : nezha_price_part(model, k, other) };
+	if (other == NEZHA_ALG_MIX)
+		known = least;
+	return (struct rivals){ least, known ? known : nezha_price_part(model, k, other) };
 }
 
 /* In a class's first calls the library's become slower and the rails' faster for a while. */
@@ -93,9 +96,30 @@ static void plan_first(const struct nezha_model *model, struct nezha_model_class
 		nezha_model_plan_again(model, class);
 }
 
+/* What is known may be long ago. */
+static void look_again(struct nezha_model_cost *c)
+{
+	c->samples[0] = nezha_price_value(c);
+	c->count = c->count > 0;
+	c->tried = 0;
+}
+
+/* The way of the library's part that mixes do not go may have been held up, or have become the better one: the next two go it. */
+static void look_at_other_way(struct nezha_model_class *class)
+{
+	struct nezha_model_cost *pieces = &class->nonblocking, *whole = &class->part[NEZHA_ALG_NATIVE];
+	struct nezha_model_cost *other = nezha_price_is_nonblocking(class) ? whole : pieces;
+	uint64_t least = nezha_price_value(other == whole ? pieces : whole);
+
+	if (other->count && nezha_price_value(other) < FAR_WAY * least)
+		look_again(other);
+}
+
 void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class)
 {
 	class->tries = 0;
+	if (class->best == NEZHA_ALG_MIX)
+		look_at_other_way(class);
 	/* One that was made because of a claim is none of those that come ever more rarely. */
 	if (!class->claim)
 		class->pause = (uint32_t)nezha_pause_longer(class->pause, PAUSE_LEAST, PAUSE_MOST);
@@ -141,14 +165,6 @@ void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model
 		nezha_model_plan_again(model, class);
 	if ((int32_t)(planned - class->retry_at) < 0)
 		class->retry_at = planned;
-}
-
-/* What is known may be long ago. */
-static void look_again(struct nezha_model_cost *c)
-{
-	c->samples[0] = nezha_price_value(c);
-	c->count = c->count > 0;
-	c->tried = 0;
 }
 
 /* What costs more than when it was chosen may have lived on what the other way's calls had left: it is not tried again at once. */

@@ -37,24 +37,34 @@ static uint64_t balanced(uint64_t native, uint64_t rails)
 	return native && rails ? (uint64_t)((double)native * (double)rails / ((double)native + (double)rails)) : 0;
 }
 
-bool nezha_price_in_pieces(const struct nezha_model_class *class)
+/* Its only try may have been held up, and now there is something to compare it with. */
+static bool deserves_another(const struct nezha_model_cost *way, const struct nezha_model_cost *other)
 {
-	const struct nezha_model_cost *whole = &class->part[NEZHA_ALG_NATIVE];
+	return way->count == 1 && other->count > 1;
+}
 
-	/* The only one may have been held up. */
-	if (!class->pieces.count || (class->pieces.count == 1 && whole->count > 1))
+bool nezha_price_is_nonblocking(const struct nezha_model_class *class)
+{
+	const struct nezha_model_cost *pieces = &class->nonblocking, *whole = &class->part[NEZHA_ALG_NATIVE];
+
+	if (!pieces->count || deserves_another(pieces, whole))
 		return true;
 	if (!whole->count)
 		whole = &class->cost[NEZHA_ALG_NATIVE];
-	return !whole->count || nezha_price_value(&class->pieces) <= nezha_price_value(whole);
+	else if (deserves_another(whole, pieces))
+		return false;
+	return nezha_price_value(pieces) <= nezha_price_value(whole);
 }
 
-/* The library's bytes in a mix, as they were seen to be cheapest; 0: there was none yet. */
+static uint64_t least_known(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+/* The library's bytes in a mix, by the cheaper one of the ways that were seen there; 0: there was no mix yet. */
 static uint64_t library_part(const struct nezha_model_class *class)
 {
-	const struct nezha_model_cost *whole = &class->part[NEZHA_ALG_NATIVE];
-
-	return nezha_price_value(whole->count && !nezha_price_in_pieces(class) ? whole : &class->pieces);
+	return least_known(nezha_price_value(&class->nonblocking), nezha_price_value(&class->part[NEZHA_ALG_NATIVE]));
 }
 
 uint64_t nezha_price_of(const struct nezha_model_class *class, enum nezha_algorithm alg)
@@ -101,21 +111,16 @@ uint64_t nezha_price_part(const struct nezha_model *model, uint32_t k, enum nezh
 	return below ? nezha_price_of(below, alg) : 0;
 }
 
-/* What the library's bytes may cost in the next mix: of the way that was not seen in one, what it costs alone. */
+/* As library_part, but of a blocking call that was not seen in a mix what it costs alone is taken for granted. */
 static uint64_t promised_part(const struct nezha_model *model, uint32_t k)
 {
-	const struct nezha_model_class *class = &model->classes[k];
-
-	return class->pieces.count && nezha_price_in_pieces(class) ? nezha_price_value(&class->pieces)
-	       : nezha_price_part(model, k, NEZHA_ALG_NATIVE);
+	return least_known(nezha_price_value(&model->classes[k].nonblocking), nezha_price_part(model, k, NEZHA_ALG_NATIVE));
 }
 
 /* The cheapest that is known without a mix; 0: nothing is. */
 static uint64_t least_alone(const struct nezha_model_class *class)
 {
-	uint64_t native = nezha_price_of(class, NEZHA_ALG_NATIVE), rails = nezha_price_of(class, NEZHA_ALG_RING);
-
-	return !native || (rails && rails < native) ? rails : native;
+	return least_known(nezha_price_of(class, NEZHA_ALG_NATIVE), nezha_price_of(class, NEZHA_ALG_RING));
 }
 
 /* Whether the library seems to have a network of its own. */
@@ -137,11 +142,13 @@ bool nezha_price_mix_pays(const struct nezha_model *model, uint32_t k)
 	       nezha_price_is_cheaper(both, least_alone(&model->classes[k]), MIX_PERCENT);
 }
 
+/* Both parts' prices are of mixes, if there was one: beside the other, either takes longer than alone. */
 uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
 	uint32_t k = nezha_price_class(bytes);
-	uint64_t seen = library_part(&model->classes[k]);
-	/* The rails' part was seen beside that. */
+	const struct nezha_model_class *class = &model->classes[k];
+	uint64_t way = nezha_price_value(nezha_price_is_nonblocking(class) ? &class->nonblocking : &class->part[NEZHA_ALG_NATIVE]);
+	uint64_t seen = way ? way : library_part(class);
 	double native = (double)(seen ? seen : nezha_price_part(model, k, NEZHA_ALG_NATIVE));
 	double rails = (double)nezha_price_part(model, k, NEZHA_ALG_RING);
 	uint64_t share = (uint64_t)((double)bytes * rails / (native + rails)) / block * block;

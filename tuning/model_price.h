@@ -27,11 +27,11 @@ const struct nezha_model_class *nezha_price_known_below(const struct nezha_model
 /* Which of the two such a class has shown to be no match for the other; MIX: neither. */
 enum nezha_algorithm nezha_price_far_slower(const struct nezha_model *model, uint32_t k);
 
-/* Whether the library does its part of the next mix in pieces: not if these were seen to be slower than its blocking call, in a mix or alone;
- * but the first ones get a second try after two mixes without. */
-bool nezha_price_in_pieces(const struct nezha_model_class *class);
+/* Whether the library does its part of the next mix in nonblocking pieces: at first; then not if they were dearer than its blocking call, as
+ * far as that was not seen in a mix alone.  A way that was seen in one mix only gets another when the other one has had two. */
+bool nezha_price_is_nonblocking(const struct nezha_model_class *class);
 
-/* What the bytes of the library (by its blocking call) or the rails cost in a mix, as far as it is known. */
+/* What the bytes of the library's blocking call or of the rails cost in a mix, or else alone, or in a class below; 0: not known. */
 uint64_t nezha_price_part(const struct nezha_model *model, uint32_t k, enum nezha_algorithm alg);
 
 /* The cheaper of the library and the rails without the other; what is not known is not it. */
@@ -40,7 +40,7 @@ enum nezha_algorithm nezha_price_best_alone(const struct nezha_model_class *clas
 /* Whether the two at once, ending together, would save enough. */
 bool nezha_price_mix_pays(const struct nezha_model *model, uint32_t k);
 
-/* The library's share of a mix, so that both end together: whole blocks. */
+/* The library's share of the next mix, so that both end together: whole blocks. */
 uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block);
 
 #endif

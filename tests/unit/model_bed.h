@@ -15,7 +15,8 @@ struct bed {
 	struct nezha_model model;
 	bool one_network;                 /* library and rails use the same: at once they hold each other up */
 	bool busy;                        /* and that can be seen */
-	unsigned pieces;                  /* the library's bytes in pieces take so many per cent of its blocking call; 0: as long */
+	unsigned nonblocking;             /* the library's bytes in pieces take so many per cent of its blocking call; 0: as long */
+	unsigned held_up;                 /* the library's part of a mix takes so many times as long; 0: it is not held up */
 	uint64_t start;                   /* ns that the rails need for any size */
 	uint64_t spent, least;            /* ns, and what the cheaper way would have taken each time */
 	bool lost;                        /* a rail is */
@@ -38,8 +39,10 @@ static inline enum nezha_algorithm call(struct bed *bed, uint64_t bytes, uint64_
 	};
 	uint64_t note[NEZHA_NOTE_VALUES];
 
-	if (choice.pieces && bed->pieces)
-		times.native = times.native * bed->pieces / 100;
+	if (choice.nonblocking && bed->nonblocking)
+		times.native = times.native * bed->nonblocking / 100;
+	if (choice.alg == NEZHA_ALG_MIX && bed->held_up)
+		times.native *= bed->held_up;
 	if (bed->one_network && choice.alg == NEZHA_ALG_MIX)
 		times.native = times.rails = times.native + times.rails;
 	if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(&bed->model)) {

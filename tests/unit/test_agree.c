@@ -48,8 +48,8 @@ static void every_deciding_field_counts(void **state)
 			ASSERT_COUNTS(classes[k].part[alg].samples[1], 5);
 			ASSERT_COUNTS(classes[k].part[alg].count, 3);
 		}
-		ASSERT_COUNTS(classes[k].pieces.samples[1], 5);
-		ASSERT_COUNTS(classes[k].pieces.count, 3);
+		ASSERT_COUNTS(classes[k].nonblocking.samples[1], 5);
+		ASSERT_COUNTS(classes[k].nonblocking.count, 3);
 		ASSERT_COUNTS(classes[k].apart, true);
 		ASSERT_COUNTS(classes[k].calls, 8);
 		ASSERT_COUNTS(classes[k].retry_at, 72);
@@ -65,7 +65,7 @@ static void every_deciding_field_counts(void **state)
 	ASSERT_COUNTS(pending[0].bytes, M - 4);
 	ASSERT_COUNTS(pending[1].choice.alg, NEZHA_ALG_MIX);
 	ASSERT_COUNTS(pending[1].choice.native, M);
-	ASSERT_COUNTS(pending[1].choice.pieces, true);
+	ASSERT_COUNTS(pending[1].choice.nonblocking, true);
 	ASSERT_COUNTS(pending[1].choice.carrier, true);
 	ASSERT_COUNTS(pending[1].choice.looks, true);
 	ASSERT_COUNTS(pending[0].run, true);

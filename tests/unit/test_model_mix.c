@@ -91,14 +91,14 @@ static void test_shares(void **state)
 	}
 }
 
-/* The library's pieces are tried first, and stay where they are no slower than its blocking call alone. */
-static void test_pieces(void **state)
+/* The library's nonblocking pieces are tried first, and stay where they are no slower than its blocking call alone. */
+static void test_nonblocking(void **state)
 {
 	static const unsigned percent[] = { 40, 60, 100 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++) {
-		struct bed bed = { .pieces = percent[i] };
+		struct bed bed = { .nonblocking = percent[i] };
 
 		for (int k = 0; k < 8; k++)
 			call(&bed, 16 * M, 40000000, 80000000);
@@ -106,56 +106,115 @@ static void test_pieces(void **state)
 			uint64_t share = 16 * M * 200 / (200 + percent[i]);
 
 			assert_int_equal(call(&bed, 16 * M, 40000000, 80000000), NEZHA_ALG_MIX);
-			assert_true(bed.last.pieces);
+			assert_true(bed.last.nonblocking);
 			assert_true(bed.last.native <= share && bed.last.native + 2 * BLOCK > share);
 		}
 	}
 }
 
 /* Where they are slower, its blocking call is what a mix has, and what decides whether there is one. */
-static void test_slow_pieces(void **state)
+static void test_slow_nonblocking(void **state)
 {
 	static const unsigned percent[] = { 130, 200, 1000 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++) {
-		struct bed bed = { .pieces = percent[i] };
+		struct bed bed = { .nonblocking = percent[i] };
 
 		for (int k = 0; k < 8; k++)
 			call(&bed, 16 * M, 40000000, 80000000);
 		for (int k = 0; k < 60; k++) {
 			assert_int_equal(call(&bed, 16 * M, 40000000, 80000000), NEZHA_ALG_MIX);
-			assert_false(bed.last.pieces);
+			assert_false(bed.last.nonblocking);
 			assert_true(bed.last.native > 10 * M && bed.last.native < 11 * M);
 		}
 	}
 }
 
-/* The first pieces were held up, which is not held against them for ever. */
-static void test_pieces_held_up(void **state)
+/* A call of 16 MiB and one of the rails in a smaller class: its note tells of the mix before the next one is chosen. */
+static void call_told(struct bed *bed, uint64_t native, uint64_t rails)
 {
-	struct bed bed = { .pieces = 300 };
-
-	(void)state;
-	while (!bed.last.pieces)
-		call(&bed, 16 * M, 40000000, 80000000);
-	bed.pieces = 60;
-	for (int k = 0; k < 60; k++)
-		call(&bed, 16 * M, 40000000, 80000000);
-	assert_int_equal(bed.last.alg, NEZHA_ALG_MIX);
-	assert_true(bed.last.pieces);
+	call(bed, 16 * M, native, rails);
+	bed->held_up = 0;
+	if (call(bed, S, 1500000, 1000000) != NEZHA_ALG_RING)
+		call(bed, S, 1500000, 1000000);
 }
 
-/* A rail that would not be worth it beside the blocking call: that the pieces are faster is found out all the same. */
-static void test_pieces_beside_slow_rail(void **state)
+/* The only one of either way was held up, which is not held against it for ever; nor is the mix given up for it. */
+static void test_held_up_once(void **state)
 {
-	struct bed bed = { .pieces = 60 };
+	static const unsigned percent[] = { 60, 200 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++)
+		for (int slow_mix = 1; slow_mix <= 3; slow_mix++) {
+			struct bed bed = { .nonblocking = percent[i] };
+
+			for (int k = 0; k < 60; k++) {
+				bed.held_up = bed.calls[NEZHA_ALG_MIX] + 1 == slow_mix ? 10 : 0;
+				call_told(&bed, 40000000, 40000000);
+			}
+			assert_int_equal(bed.model.classes[24].best, NEZHA_ALG_MIX);
+			assert_true(nezha_model_choose(&bed.model, 16 * M, BLOCK).nonblocking == (percent[i] < 100));
+		}
+}
+
+/* The way that mixes went was held up twice, and the other one took its place: that ends when ways are tried again. */
+static void test_held_up_twice(void **state)
+{
+	struct bed bed = { .nonblocking = 50 };
+	int blocking = 0;
+
+	(void)state;
+	for (int k = 0; k < 20; k++)
+		call(&bed, 16 * M, 40000000, 160000000);
+	assert_true(bed.last.nonblocking);
+	bed.nonblocking = 150;
+	for (int k = 0; k < 3; k++)
+		call(&bed, 16 * M, 40000000, 160000000);
+	bed.nonblocking = 50;
+	for (int k = 0; k < 1000; k++) {
+		call(&bed, 16 * M, 40000000, 160000000);
+		blocking += bed.last.alg == NEZHA_ALG_MIX && !bed.last.nonblocking;
+	}
+	assert_true(bed.last.nonblocking);
+	assert_true(blocking > 0 && blocking < 300);
+}
+
+/* Looking at the other way again costs less than 2 %. */
+static void test_other_way_is_cheap(void **state)
+{
+	static const unsigned percent[] = { 30, 80, 100, 130, 200, 350, 500, 2000 };
+	static const uint64_t rails[] = { 40000000, 80000000, 200000000, 400000000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++)
+		for (size_t r = 0; r < sizeof rails / sizeof rails[0]; r++) {
+			struct bed bed = { .nonblocking = percent[i] };
+			uint64_t one;
+
+			for (int k = 0; k < 30; k++)
+				call(&bed, 16 * M, 40000000, rails[r]);
+			one = bed.spent;
+			call(&bed, 16 * M, 40000000, rails[r]);
+			one = bed.spent - one;
+			bed.spent = 0;
+			for (int k = 0; k < 1000; k++)
+				call(&bed, 16 * M, 40000000, rails[r]);
+			assert_true(bed.spent <= 1020 * one);
+		}
+}
+
+/* A rail that hardly adds to the blocking call: beside it is found out that the pieces are faster. */
+static void test_nonblocking_beside_slow_rail(void **state)
+{
+	struct bed bed = { .nonblocking = 60 };
 
 	(void)state;
 	for (int k = 0; k < 200; k++)
 		call(&bed, 16 * M, 40000000, 500000000);
 	assert_int_equal(bed.model.classes[24].best, NEZHA_ALG_MIX);
-	assert_true(bed.last.pieces);
+	assert_true(bed.last.nonblocking);
 }
 
 int main(void)
@@ -166,10 +225,12 @@ int main(void)
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_mix_follows),
 		cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_slow_pieces),
-		cmocka_unit_test(test_pieces_held_up),
-		cmocka_unit_test(test_pieces_beside_slow_rail),
+		cmocka_unit_test(test_nonblocking),
+		cmocka_unit_test(test_slow_nonblocking),
+		cmocka_unit_test(test_held_up_once),
+		cmocka_unit_test(test_held_up_twice),
+		cmocka_unit_test(test_other_way_is_cheap),
+		cmocka_unit_test(test_nonblocking_beside_slow_rail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,7 +253,7 @@ static int run_library_part(const struct call *call)
 	if (!call->choice.nonblocking)
 		return call_library(call, count);
 	return nezha_nonblocking_allreduce((const void *)call->words[0], (void *)call->words[1], count, (MPI_Datatype)call->words[3],
-	                              size, (MPI_Op)call->words[4], call->handle);
+	                                   size, (MPI_Op)call->words[4], call->handle);
 }
 
 struct rails_part {

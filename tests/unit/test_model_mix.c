@@ -91,44 +91,32 @@ static void test_shares(void **state)
 	}
 }
 
-/* The library's nonblocking pieces are tried first, and stay where they are no slower than its blocking call alone. */
-static void test_nonblocking(void **state)
+/* Mixes beside a rail of half the blocking call's rate, pieces taking `percent` of its time: which way they go, with the share that fits. */
+static void check_way(unsigned percent, bool nonblocking)
 {
-	static const unsigned percent[] = { 40, 60, 100 };
+	struct bed bed = { .nonblocking = percent };
+	uint64_t share = 16 * M * 200 / (200 + (nonblocking ? percent : 100));
 
-	(void)state;
-	for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++) {
-		struct bed bed = { .nonblocking = percent[i] };
-
-		for (int k = 0; k < 8; k++)
-			call(&bed, 16 * M, 40000000, 80000000);
-		for (int k = 0; k < 60; k++) {
-			uint64_t share = 16 * M * 200 / (200 + percent[i]);
-
-			assert_int_equal(call(&bed, 16 * M, 40000000, 80000000), NEZHA_ALG_MIX);
-			assert_true(bed.last.nonblocking);
-			assert_true(bed.last.native <= share && bed.last.native + 2 * BLOCK > share);
-		}
+	for (int k = 0; k < 8; k++)
+		call(&bed, 16 * M, 40000000, 80000000);
+	for (int k = 0; k < 60; k++) {
+		assert_int_equal(call(&bed, 16 * M, 40000000, 80000000), NEZHA_ALG_MIX);
+		assert_true(bed.last.nonblocking == nonblocking);
+		assert_true(bed.last.native <= share && bed.last.native + 2 * BLOCK > share);
 	}
 }
 
-/* Where they are slower, its blocking call is what a mix has, and what decides whether there is one. */
-static void test_slow_nonblocking(void **state)
+/* The library's nonblocking pieces are tried first, and stay where they are no slower than its blocking call alone; else that is what a
+ * mix has, and what decides whether there is one. */
+static void test_nonblocking(void **state)
 {
-	static const unsigned percent[] = { 130, 200, 1000 };
-
 	(void)state;
-	for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++) {
-		struct bed bed = { .nonblocking = percent[i] };
-
-		for (int k = 0; k < 8; k++)
-			call(&bed, 16 * M, 40000000, 80000000);
-		for (int k = 0; k < 60; k++) {
-			assert_int_equal(call(&bed, 16 * M, 40000000, 80000000), NEZHA_ALG_MIX);
-			assert_false(bed.last.nonblocking);
-			assert_true(bed.last.native > 10 * M && bed.last.native < 11 * M);
-		}
-	}
+	check_way(40, true);
+	check_way(60, true);
+	check_way(100, true);
+	check_way(130, false);
+	check_way(200, false);
+	check_way(1000, false);
 }
 
 /* A call of 16 MiB and one of the rails in a smaller class: its note tells of the mix before the next one is chosen. */
@@ -226,7 +214,6 @@ int main(void)
 		cmocka_unit_test(test_mix_follows),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_nonblocking),
-		cmocka_unit_test(test_slow_nonblocking),
 		cmocka_unit_test(test_held_up_once),
 		cmocka_unit_test(test_held_up_twice),
 		cmocka_unit_test(test_other_way_is_cheap),

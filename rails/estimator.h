@@ -10,7 +10,8 @@
  *   shaper's or NIC's burst, slow start).
  * - A path that is never backlogged for long cannot be measured; but what it delivers in a busy period is a lower
  *   bound.  Two in a row above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a
- *   path that was not measured for long is probed, too.  So there is no absorbing state.
+ *   path that was not measured for long is probed, too.  So there is no absorbing state for calls of 1 MiB and more; smaller
+ *   ones may leave a path unmeasured for a long time (doc/design.md, "What calls of 256 KiB do not measure").
  * - A new estimate is the median of the last windows: single ones are disturbed, in both directions.  Later, the longer the
  *   estimate stands, the less one window moves it; those far off are put aside, until several in a row on the same
  *   side make a step of it. */

@@ -8,10 +8,11 @@
  *   believed would still have to send of what was written (were it slower, so much the more).
  * - Deaf to intervals in which the receiver's window was shut, to stalls, and to the first bytes of a busy period (a
  *   shaper's or NIC's burst, slow start).
- * - A path that is never backlogged for long cannot be measured; but what it delivers in a busy period is a lower
- *   bound.  Two in a row above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a
- *   path that was not measured for long is probed, too.  So there is no absorbing state for calls of 1 MiB and more; smaller
- *   ones may leave a path unmeasured for a long time (doc/design.md, "What calls of 256 KiB do not measure").
+ * - Where calls are too short for runs, what left the host while its interface held more is put together over several
+ *   of them (departures.h).
+ * - A path that is never backlogged for long cannot be measured; but what it delivers is a lower bound (bound.h).  Two in a row
+ *   above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a path that was not
+ *   measured for long is probed, too.  So there is no absorbing state.
  * - A new estimate is the median of the last windows: single ones are disturbed, in both directions.  Later, the longer the
  *   estimate stands, the less one window moves it; those far off are put aside, until several in a row on the same
  *   side make a step of it. */
@@ -21,21 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a path's transport tells of itself at one moment.  Byte counts since the path was opened. */
-struct nezha_path_sample {
-	uint64_t time;        /* ns, nezha_now() */
-	uint64_t written;     /* bytes handed to the transport */
-	uint64_t sent;        /* of these: that the transport has begun to send */
-	uint64_t acked;       /* of these: known to have arrived */
-	uint64_t left;        /* of these: known to have left this host, or acked; less than acked: the transport does not tell */
-	uint64_t shut;        /* us so far in which the receiver's window was shut */
-	uint64_t quiet;       /* ns since the peer's host last answered anything; 0: the transport does not tell, and looks to that itself */
-	uint64_t window;      /* bytes that may be sent and not acknowledged, for all that the way allows; 0: the transport does not tell */
-	uint32_t rtt;         /* us: the shortest round trip seen, what an empty path takes */
-	bool narrow;          /* the receiver's window holds the sender back at this moment */
-	bool in_flight;       /* something was sent and is not acknowledged */
-	bool recovering;      /* the transport makes up for a loss that stopped it */
-};
+#include "rails/bound.h"
+#include "rails/departures.h"
+#include "rails/path_sample.h"
 
 #define NEZHA_ESTIMATOR_WINDOWS 5
 
@@ -47,7 +36,7 @@ struct nezha_estimator {
 	bool bounded;                   /* not measured, but the rate is no longer the seed: it delivered as much */
 	struct nezha_path_sample last;
 	bool valid;                     /* `last` is one */
-	uint64_t busy_since, busy_acked;/* when this busy period began, and acked then */
+	uint64_t busy_acked;            /* acked when this busy period began */
 	double backlog;                 /* bytes that a path as fast as believed would still have to send */
 	bool running;                   /* a run has begun: windows reach from acknowledgement to acknowledgement */
 	double silence;                 /* seconds of the run since the last one */
@@ -56,8 +45,11 @@ struct nezha_estimator {
 	double window[NEZHA_ESTIMATOR_WINDOWS];  /* rates of a new estimate's last windows, oldest first */
 	int windows;                    /* how many these are; 0: the estimate did not begin with windows */
 	double odd_bytes, odd_time;     /* the last windows in a row that were far off on one side, together */
-	double low;                     /* the lowest bound of the last `highs` busy periods */
-	int highs;                      /* busy periods in a row that were faster than the estimate */
+	int odds;                       /* how many these are */
+	struct nezha_departures departures;     /* since the last window */
+	struct nezha_bound bound;
+	double low;                     /* the lowest of the last `highs` bounds */
+	int highs;                      /* bounds in a row that were above the estimate */
 };
 
 /* rate: bytes per second, > 0. */

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * What the estimator learns from calls of 256 KiB, in which no run comes about: a rail gets six portions, one for each step of
+ * the ring, in packets of 12 KiB.  They leave through a shaper with a burst of 16 KiB, and are acknowledged up to 1 ms later. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "rails/clock.h"
+#include "rails/estimator.h"
+
+#define MBIT 125000.0
+#define PACKET 12288u
+#define PACKETS 64
+#define STEP_TIME (550 * NEZHA_USEC)
+#define LOOK (200 * NEZHA_USEC)
+
+struct path {
+	struct nezha_estimator estimator;
+	double rate;                            /* of the shaper, bytes per second */
+	bool tells;                             /* what has left the host */
+	bool afar;                              /* the shaper is a switch's: all leaves the host at once */
+	unsigned seed;
+	uint64_t now;
+	uint64_t free;                          /* when the shaper has passed what it was given, burst and all */
+	uint64_t written, base;
+	uint64_t leaves[PACKETS], acked[PACKETS];
+	int packets;                            /* of this call */
+};
+
+static void begin(struct path *path, double rate)
+{
+	*path = (struct path){ .rate = rate, .now = NEZHA_SEC, .tells = true, .seed = 5 };
+	nezha_estimator_init(&path->estimator, 10000 * MBIT);
+}
+
+static void write_packet(struct path *path)
+{
+	uint64_t takes = (uint64_t)(PACKET / path->rate * NEZHA_SEC), burst = (uint64_t)(16384 / path->rate * NEZHA_SEC);
+	uint64_t late = (100 + (unsigned)rand_r(&path->seed) % 900) * NEZHA_USEC, i = (uint64_t)path->packets++;
+
+	assert_true(i < PACKETS);
+	path->free = (path->free > path->now ? path->free : path->now) + takes;
+	path->leaves[i] = path->free > path->now + burst ? path->free - burst : path->now;
+	path->acked[i] = path->leaves[i] + late;
+	if (i && path->acked[i] < path->acked[i - 1])
+		path->acked[i] = path->acked[i - 1];
+	path->written += PACKET;
+}
+
+static uint64_t passed(const struct path *path, const uint64_t *times)
+{
+	uint64_t bytes = path->base;
+
+	for (int i = 0; i < path->packets && times[i] <= path->now; i++)
+		bytes += PACKET;
+	return bytes;
+}
+
+static void look(struct path *path)
+{
+	struct nezha_path_sample sample = {
+		.time = path->now, .written = path->written, .sent = path->written, .rtt = 50,
+		.acked = passed(path, path->acked),
+	};
+
+	sample.left = !path->tells ? 0 : path->afar ? path->written : passed(path, path->leaves);
+	sample.in_flight = sample.acked != sample.written;
+	nezha_estimator_sample(&path->estimator, &sample);
+	assert_true(isfinite(path->estimator.rate) && path->estimator.rate > 0);
+}
+
+/* A call that gives the path `packets` in six portions. */
+static void call(struct path *path, int packets)
+{
+	uint64_t begun = path->now;
+
+	path->base = path->written;
+	path->packets = 0;
+	path->free = path->free > path->now ? path->free : path->now;
+	for (int step = 0; step < 6 || path->acked[path->packets - 1] > path->now; step++) {
+		for (int i = packets * step / 6; step < 6 && i < packets * (step + 1) / 6; i++)
+			write_packet(path);
+		for (uint64_t end = begun + (uint64_t)(step + 1) * STEP_TIME; path->now < end; path->now += LOOK)
+			look(path);
+	}
+	look(path);
+	path->now += 50 * NEZHA_USEC;
+}
+
+/* A path that has been measured at `rate`, by long calls. */
+static void settle(struct path *path, double rate)
+{
+	begin(path, rate);
+	for (int i = 0; i < 40; i++)
+		call(path, PACKETS);
+	assert_false(nezha_estimator_is_new(&path->estimator));
+	assert_true(fabs(path->estimator.rate / rate - 1) < 0.05);
+}
+
+static int calls_until_near(struct path *path, int packets, double part, int most)
+{
+	for (int calls = 1; calls <= most; calls++) {
+		call(path, packets);
+		if (fabs(path->estimator.rate / path->rate - 1) < part)
+			return calls;
+	}
+	return most + 1;
+}
+
+/* The rail gets 108 KiB in each call, which it can pass in 4.5 ms, some 3 of them with more to come. */
+static void test_finds_a_fall(void **state)
+{
+	struct path path;
+
+	(void)state;
+	settle(&path, 470 * MBIT);
+	path.rate = 190 * MBIT;
+	assert_in_range(calls_until_near(&path, 9, 0.2, 20), 2, 4);
+	assert_true(path.estimator.doubt);
+	call(&path, 9);
+	call(&path, 9);
+	assert_false(path.estimator.doubt);
+}
+
+/* Without knowing what has left the host it is not found, but nothing wrong is believed either. */
+static void test_needs_departures(void **state)
+{
+	struct path path;
+
+	(void)state;
+	settle(&path, 470 * MBIT);
+	path.tells = false;
+	path.rate = 190 * MBIT;
+	assert_int_equal(calls_until_near(&path, 9, 0.2, 20), 21);
+	assert_true(path.estimator.rate > 450 * MBIT);
+}
+
+/* 28 KiB in each step, drained before the next one: the bounds of the call and of the next ones tell. */
+static void test_finds_a_rise(void **state)
+{
+	struct path path;
+
+	(void)state;
+	settle(&path, 190 * MBIT);
+	path.rate = 470 * MBIT;
+	for (int i = 0; i < 3; i++)
+		call(&path, 14);
+	assert_true(path.estimator.rate > 280 * MBIT && path.estimator.rate < 1.1 * 470 * MBIT);
+}
+
+/* Late acknowledgements and pauses do not move what is right. */
+static void test_steady(void **state)
+{
+	const int packets[] = { 2, 6, 12, 18, 24 };
+	struct path path;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof packets / sizeof *packets; k++) {
+		settle(&path, 470 * MBIT);
+		for (int i = 0; i < 500; i++) {
+			call(&path, packets[k]);
+			assert_true(fabs(path.estimator.rate / path.rate - 1) < 0.12);
+		}
+	}
+}
+
+/* What a switch holds back has left the host: that is no departure to measure by. */
+static void test_held_back_afar(void **state)
+{
+	struct path path;
+
+	(void)state;
+	settle(&path, 190 * MBIT);
+	path.afar = true;
+	for (int i = 0; i < 100; i++) {
+		call(&path, 9);
+		assert_true(fabs(path.estimator.rate / path.rate - 1) < 0.15);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_finds_a_fall),
+		cmocka_unit_test(test_needs_departures),
+		cmocka_unit_test(test_finds_a_rise),
+		cmocka_unit_test(test_steady),
+		cmocka_unit_test(test_held_back_afar),
+	};
+
+	return cmocka_run_group_tests_name("estimator, short calls", tests, NULL, NULL);
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What a path surely delivers, however little it is given.  A shaper of rate r and burst b lets no more than r * T + b bytes pass in any time
+ * What a path delivers at least, however little it is given.  A shaper of rate r and burst b lets no more than r * T + b bytes pass in any time
  * T (RFC 2215, 3.6), so (bytes - b) / T is a lower bound of r, whatever pauses T has in it.  Taken from one moment at which all was
  * acknowledged to another; such a stretch goes on over pauses as long as it is ahead of a rate, so the burst is taken off once
- * for many short busy periods.  Pure. */
+ * for many short busy periods.  A larger burst than is taken off makes a bound too high, as long as that lasts.  Pure. */
 #ifndef NEZHA_RAILS_BOUND_H
 #define NEZHA_RAILS_BOUND_H
 

@@ -14,7 +14,8 @@
 /* All zero at the beginning, and for each new connection. */
 struct nezha_departures {
 	double bytes, time;     /* what left in the stretches so far, and their seconds; the user puts both to 0 */
-	uint64_t left;          /* the most that was seen to have left */
+	uint64_t since;         /* what was written when they began */
+	uint64_t left;          /* the most that was seen to have left in this stretch */
 	double silence;         /* s of this stretch since the last departure */
 	bool running;           /* a stretch has begun: it reaches from departure to departure */
 };

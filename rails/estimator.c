@@ -33,8 +33,9 @@
 struct proof {
 	int windows;
 	double time;            /* s */
+	bool starves;           /* a path that is found slower so, and gets less, may have too little to show that this was wrong */
 };
-static const struct proof of_runs = { 2, 16e-3 }, of_departures = { 2, 0 }, at_once = { 1, 0 };
+static const struct proof of_runs = { 2, 16e-3, true }, of_departures = { 2, 0, false };
 
 void nezha_estimator_init(struct nezha_estimator *estimator, double rate)
 {
@@ -121,8 +122,7 @@ static void set_aside(struct nezha_estimator *e, double bytes, double time, cons
 	if (++e->odds < proof->windows || e->odd_time < proof->time)
 		return;
 	step(e, e->odd_bytes / e->odd_time, e->odd_time);
-	/* A path that is believed to be slower gets less, perhaps too little to show that this was wrong. */
-	e->doubt = !above;
+	e->doubt = !above && proof->starves;
 }
 
 static bool is_opening(const struct nezha_estimator *e)
@@ -130,7 +130,7 @@ static bool is_opening(const struct nezha_estimator *e)
 	return e->weight == 0 || (nezha_estimator_is_new(e) && e->windows > 0);
 }
 
-/* Runs and departures tell of the same time, which shall count once: a window of either ends what there is of the other. */
+/* Runs and departures tell of the same time: a window of either ends what there is of the other. */
 static void window_closed(struct nezha_estimator *e, double bytes, double time, const struct proof *proof)
 {
 	double rate = bytes / time;
@@ -244,19 +244,13 @@ static void interval(struct nezha_estimator *e, const struct nezha_path_sample *
 	}
 }
 
-/* The same interval, by what left the host. */
-static void depart(struct nezha_estimator *e, const struct nezha_path_sample *from, const struct nezha_path_sample *to)
+/* What left the host so far, if it makes a window and no run is about to make one. */
+static void departed(struct nezha_estimator *e)
 {
-	struct nezha_departures *d = &e->departures;
-	bool expected;
+	const struct nezha_departures *d = &e->departures;
 
-	nezha_departures_add(d, from, to, is_undisturbed(from, to), longest_silence(e));
-	/* A mere bound is more likely exceeded than a window is wrong. */
-	expected = e->weight <= WEIGHT_LEAST && d->bytes > e->rate * d->time;
-	if (is_opening(e))
-		d->bytes = d->time = 0;
-	else if (d->time >= HELD_TIME && d->bytes >= HELD_BYTES)
-		window_closed(e, d->bytes, d->time, expected ? &at_once : &of_departures);
+	if (!e->running && !is_opening(e) && d->time >= HELD_TIME && d->bytes >= HELD_BYTES)
+		window_closed(e, d->bytes, d->time, &of_departures);
 }
 
 void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_sample *s)
@@ -283,7 +277,8 @@ void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_s
 		if (bound > 0)
 			at_least(e, bound);
 	}
+	nezha_departures_add(&e->departures, &last, s, is_undisturbed(&last, s), longest_silence(e));
 	interval(e, &last, s);
-	depart(e, &last, s);
+	departed(e);
 	e->backlog += (double)(s->written - last.written);
 }

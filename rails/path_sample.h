@@ -11,7 +11,7 @@ struct nezha_path_sample {
 	uint64_t written;     /* bytes handed to the transport */
 	uint64_t sent;        /* of these: that the transport has begun to send */
 	uint64_t acked;       /* of these: known to have arrived */
-	uint64_t left;        /* of these: known to have left this host, or acked; less than acked: the transport does not tell */
+	uint64_t left;        /* of these: known to have left this host, somewhat too few while others wait; 0: the transport does not tell */
 	uint64_t shut;        /* us so far in which the receiver's window was shut */
 	uint64_t quiet;       /* ns since the peer's host last answered anything; 0: the transport does not tell, and looks to that itself */
 	uint64_t window;      /* bytes that may be sent and not acknowledged, for all that the way allows; 0: the transport does not tell */

@@ -11,7 +11,9 @@ struct least {
 static const struct least
 	every = { 16u << 20, 256e-3 },  /* without a measurement they are followed by a probe; twice and then four times as much before the
 	                                 * next ones, if no doubt arises */
-	doubted = { 4u << 20, 64e-3 };  /* get the chance to settle a doubt by themselves, as most do (and are between two probes) */
+	doubted = { 1u << 20, 8e-3 },   /* get the chance to settle a doubt by themselves, as large calls do */
+	rest = { 4u << 20, 64e-3 };     /* between two probes, however often there is a doubt; and a doubt waits as long where small
+	                                 * calls may settle it, too, since what leaves the host is told (departures.h) */
 
 static uint64_t least(const struct least *of, const struct nezha_estimator *estimator)
 {
@@ -29,11 +31,12 @@ bool nezha_probe_is_due(struct nezha_probe *probe, struct nezha_estimator *estim
 	if (probe->measured != estimator->measured)
 		probe->unmeasured = 0;
 	probe->measured = estimator->measured;
-	doubt = probe->doubted > least(&doubted, estimator);
+	doubt = probe->doubted > least(estimator->last.left ? &rest : &doubted, estimator) &&
+	        probe->unprobed > least(&rest, estimator);
 	due = able && (doubt || probe->unmeasured > least(&every, estimator) << probe->certain);
 	if (due) {
 		probe->certain = doubt ? 0 : probe->certain < DOUBLINGS ? probe->certain + 1 : DOUBLINGS;
-		probe->unmeasured = probe->doubted = 0;
+		probe->unmeasured = probe->unprobed = probe->doubted = 0;
 		estimator->doubt = false;
 	}
 	return due;
@@ -42,5 +45,6 @@ bool nezha_probe_is_due(struct nezha_probe *probe, struct nezha_estimator *estim
 void nezha_probe_count(struct nezha_probe *probe, const struct nezha_estimator *estimator, uint64_t bytes)
 {
 	probe->unmeasured += bytes;
+	probe->unprobed += bytes;
 	probe->doubted += estimator->doubt ? bytes : 0;
 }

@@ -13,6 +13,7 @@
 struct nezha_probe {
 	uint64_t measured;      /* the estimator's count when last looked at, */
 	uint64_t unmeasured;    /* and the bytes since it changed */
+	uint64_t unprobed;      /* bytes since the last probe */
 	uint64_t doubted;       /* bytes since the estimator has a doubt */
 	int certain;            /* probes since there was a doubt, up to a limit */
 };

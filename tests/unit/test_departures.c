@@ -33,17 +33,29 @@ static void look(struct bed *bed, uint64_t sent, uint64_t gone)
 	bed->last = sample;
 }
 
-/* `packets` are written and leave, one a ms; then the path is idle for `pause` ns. */
-static void call(struct bed *bed, int packets, uint64_t pause)
+/* Not looked at for `pause` ns, then `packets` are written and leave, one a ms, and those that wait are told with their
+ * administration.  The last look finds all acknowledged; late: the last packet is not yet known to have left. */
+static void call(struct bed *bed, int packets, uint64_t pause, bool late)
 {
-	uint64_t before = bed->last.sent, sent = before + (uint64_t)packets * PACKET, begun = bed->last.time;
+	uint64_t before = bed->last.sent, sent = before + (uint64_t)packets * PACKET, begun = bed->last.time + pause;
+	struct nezha_path_sample sample = { .time = begun, .written = sent, .sent = sent, .acked = before };
+	uint64_t gone;
 
 	do {
-		uint64_t gone = before + (bed->last.time + LOOK - begun) / NEZHA_MSEC * PACKET;
+		gone = before + (sample.time - begun) / NEZHA_MSEC * PACKET;
+		sample.left = gone - (sent - gone) / 16;
+		nezha_departures_add(&bed->departures, &bed->last, &sample, true, LONGEST);
+		bed->last = sample;
+		sample.time += LOOK;
+	} while (gone + (late ? PACKET : 0) < sent);
+	bed->last.acked = sent;
+}
 
-		look(bed, sent, gone < sent ? gone : sent);
-	} while (bed->last.left < sent);
-	bed->last.time += pause;
+/* All that was sent so far has arrived. */
+static void begin_idle(struct bed *bed)
+{
+	begin(bed);
+	bed->last.written = bed->last.sent = bed->last.acked = bed->last.left = 1 << 20;
 }
 
 static double rate(const struct bed *bed)
@@ -57,11 +69,37 @@ static void test_put_together(void **state)
 	struct bed bed;
 
 	(void)state;
-	begin(&bed);
+	begin_idle(&bed);
 	for (int i = 0; i < 60; i++)
-		call(&bed, 4, 20 * NEZHA_MSEC);
+		call(&bed, 4, 4 * NEZHA_MSEC, false);
 	assert_true(bed.departures.time > 0.06 && bed.departures.time < 0.24);
 	assert_true(fabs(rate(&bed) / (PACKET * 1000.0) - 1) < 0.1);
+}
+
+/* The interface tells late that the last of it has left: after a pause that is no work of 4 ms. */
+static void test_late_completion(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	begin_idle(&bed);
+	for (int i = 0; i < 60; i++)
+		call(&bed, 4, 4 * NEZHA_MSEC, true);
+	assert_true(fabs(rate(&bed) / (PACKET * 1000.0) - 1) < 0.1);
+}
+
+/* Of a path that hardly ever has anything waiting, the odd stretches are not put together. */
+static void test_old_stretches(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	begin_idle(&bed);
+	call(&bed, 4, 0, false);
+	assert_true(bed.departures.time > 0);
+	for (int i = 0; i < 400; i++)
+		call(&bed, 1, 4 * NEZHA_MSEC, false);
+	assert_true(bed.departures.time == 0 && bed.departures.bytes == 0);
 }
 
 /* What was written at one look and had left by the next may have left at once: nothing is known of its rate. */
@@ -171,6 +209,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_put_together),
+		cmocka_unit_test(test_late_completion),
+		cmocka_unit_test(test_old_stretches),
 		cmocka_unit_test(test_deaf_to_what_did_not_wait),
 		cmocka_unit_test(test_deaf_to_the_window),
 		cmocka_unit_test(test_untold),

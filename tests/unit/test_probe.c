@@ -47,7 +47,7 @@ static void test_what_is_measured_needs_none(void **state)
 	}
 }
 
-/* A doubt that calls settle by themselves is none; one that stays is settled by a probe. */
+/* A doubt that a call settles by itself is none; one that stays is settled by a probe, but not by one after the other. */
 static void test_doubts(void **state)
 {
 	struct nezha_estimator estimator;
@@ -55,15 +55,32 @@ static void test_doubts(void **state)
 
 	(void)state;
 	nezha_estimator_init(&estimator, 1e6);
+	nezha_probe_count(&probe, &estimator, 8 * M);
 	for (int i = 0; i < 4; i++) {
 		estimator.doubt = true;
-		assert_int_equal(until_due(&probe, &estimator, M, 3 * M), 3 * M);
+		assert_int_equal(until_due(&probe, &estimator, M / 2, M / 2), M / 2);
 		estimator.doubt = false;
 		assert_false(nezha_probe_is_due(&probe, &estimator, true));
 	}
 	estimator.doubt = true;
-	assert_int_equal(until_due(&probe, &estimator, M / 2, 100 * M), 9 * M / 2);
+	assert_int_equal(until_due(&probe, &estimator, M / 2, 100 * M), 3 * M / 2);
 	assert_false(estimator.doubt);
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M / 2, 100 * M), 9 * M / 2);
+}
+
+/* Where calls are measured by what leaves the host, a doubt has longer to be settled by them. */
+static void test_patience(void **state)
+{
+	struct nezha_estimator estimator;
+	struct nezha_probe probe = { 0 };
+
+	(void)state;
+	nezha_estimator_init(&estimator, 1e6);
+	nezha_probe_count(&probe, &estimator, 8 * M);
+	estimator.last.left = 1;
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M / 2, 100 * M), 9 * M / 2);
 }
 
 /* What a probe sends grows with the rate, so what lies between probes does, too. */
@@ -78,6 +95,9 @@ static void test_rarer_where_fast(void **state)
 	assert_int_equal(until_due(&probe, &estimator, M, 10000 * M), 513 * M);
 	estimator.doubt = true;
 	assert_int_equal(until_due(&probe, &estimator, M, 10000 * M), 65 * M);
+	nezha_probe_count(&probe, &estimator, 100 * M);
+	estimator.doubt = true;
+	assert_int_equal(until_due(&probe, &estimator, M, 10000 * M), 9 * M);
 }
 
 /* While the path is down, or the only one, nothing is forgotten. */
@@ -100,6 +120,7 @@ int main(void)
 		cmocka_unit_test(test_rarer_while_certain),
 		cmocka_unit_test(test_what_is_measured_needs_none),
 		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_rarer_where_fast),
 		cmocka_unit_test(test_waits_until_able),
 	};

@@ -33,7 +33,7 @@
 struct proof {
 	int windows;
 	double time;            /* s */
-	bool starves;           /* a path that is found slower so, and gets less, may have too little to show that this was wrong */
+	bool doubtful;          /* a path that is found slower so, and then gets less, may have too little to show that this was wrong */
 };
 static const struct proof of_runs = { 2, 16e-3, true }, of_departures = { 2, 0, false };
 
@@ -57,7 +57,7 @@ static void confirm(struct nezha_estimator *e)
 	e->odd_bytes = e->odd_time = 0;
 	e->odds = 0;
 	e->highs = 0;
-	e->doubt = false;
+	e->doubt = e->bounded = false;
 	e->measured++;
 }
 
@@ -122,7 +122,7 @@ static void set_aside(struct nezha_estimator *e, double bytes, double time, cons
 	if (++e->odds < proof->windows || e->odd_time < proof->time)
 		return;
 	step(e, e->odd_bytes / e->odd_time, e->odd_time);
-	e->doubt = !above && proof->starves;
+	e->doubt = !above && proof->doubtful;
 }
 
 static bool is_opening(const struct nezha_estimator *e)
@@ -131,12 +131,17 @@ static bool is_opening(const struct nezha_estimator *e)
 }
 
 /* Runs and departures tell of the same time: a window of either ends what there is of the other. */
+static void windows_over(struct nezha_estimator *e)
+{
+	e->run_bytes = e->run_time = 0;
+	e->departures.bytes = e->departures.time = 0;
+}
+
 static void window_closed(struct nezha_estimator *e, double bytes, double time, const struct proof *proof)
 {
 	double rate = bytes / time;
 
-	e->run_bytes = e->run_time = 0;
-	e->departures.bytes = e->departures.time = 0;
+	windows_over(e);
 	if (is_opening(e)) {
 		begin(e, rate, time);
 	} else if (fabs(rate / e->rate - 1) < FAR) {
@@ -180,7 +185,7 @@ static void at_least(struct nezha_estimator *e, double bound)
 		e->weight = WEIGHT_LEAST;
 		e->windows = 0;
 		e->highs = 0;
-		e->doubt = true;
+		e->bounded = e->doubt = true;
 	}
 }
 
@@ -244,13 +249,25 @@ static void interval(struct nezha_estimator *e, const struct nezha_path_sample *
 	}
 }
 
-/* What left the host so far, if it makes a window and no run is about to make one. */
+static bool has_departed(const struct nezha_estimator *e, double windows)
+{
+	return e->departures.time >= windows * HELD_TIME && e->departures.bytes >= windows * HELD_BYTES;
+}
+
+/* What left the host so far.  While a run is under way it waits for that one's window. */
 static void departed(struct nezha_estimator *e)
 {
-	const struct nezha_departures *d = &e->departures;
+	double bytes = e->departures.bytes, time = e->departures.time;
 
-	if (!e->running && !is_opening(e) && d->time >= HELD_TIME && d->bytes >= HELD_BYTES)
-		window_closed(e, d->bytes, d->time, &of_departures);
+	if (is_opening(e))
+		return;
+	/* Of what is known but for a lower bound half a window above it tells more. */
+	if (e->bounded && bytes > e->rate * time && has_departed(e, 0.5)) {
+		windows_over(e);
+		step(e, bytes / time, time);
+	} else if (!e->running && has_departed(e, 1)) {
+		window_closed(e, bytes, time, &of_departures);
+	}
 }
 
 void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_sample *s)

@@ -33,7 +33,7 @@ struct nezha_estimator {
 	double weight;                  /* seconds of measurement behind it; 0: it is the seed */
 	uint64_t measured;              /* how often the rate was confirmed or changed */
 	bool doubt;                     /* the path may be faster; cleared by who settles it */
-	bool bounded;                   /* not measured, but the rate is no longer the seed: it delivered as much */
+	bool bounded;                   /* the rate is what it was seen to deliver at least, and no window since told more */
 	struct nezha_path_sample last;
 	bool valid;                     /* `last` is one */
 	uint64_t busy_acked;            /* acked when this busy period began */

@@ -160,6 +160,23 @@ static void test_finds_a_rise(void **state)
 	}
 }
 
+/* What is known but for a lower bound has little waiting: half a window of it tells more, at once. */
+static void test_measures_what_is_bounded(void **state)
+{
+	struct path path;
+
+	(void)state;
+	settle(&path, 190 * MBIT);
+	path.rate = 470 * MBIT;
+	for (int i = 0; i < 10 && !path.estimator.bounded; i++)
+		call(&path, 14);
+	assert_true(path.estimator.bounded);
+	for (int i = 0; i < 3; i++)
+		call(&path, 16);
+	assert_false(path.estimator.bounded);
+	assert_true(fabs(path.estimator.rate / path.rate - 1) < 0.15);
+}
+
 /* Late acknowledgements and pauses do not move what is right. */
 static void test_steady(void **state)
 {
@@ -212,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_finds_a_fall),
 		cmocka_unit_test(test_untold),
 		cmocka_unit_test(test_finds_a_rise),
+		cmocka_unit_test(test_measures_what_is_bounded),
 		cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_held_back_afar),
 		cmocka_unit_test(test_held_back_nearby),

@@ -15,7 +15,7 @@ static double weight(const struct nezha_path *path)
 {
 	bool nominal = path->link->engine->config.policy == NEZHA_POLICY_STATIC;
 
-	return nominal ? path->nominal : path->estimator.rate;
+	return nominal ? path->nominal : nezha_estimator_hoped(&path->estimator);
 }
 
 /* The rails that the team's call is restricted to; if it has none of them left, all. */

@@ -28,6 +28,7 @@
 #define STILL_BYTES 65536.0     /* ... than four times that of the largest packet the kernel builds is a stall */
 #define HIGH 1.1                /* a bound so many times the estimate is news, ... */
 #define HIGHS 2                 /* ... and so many in a row are believed */
+#define HOPE 1.4                /* after a rise of the rate, bounds are found at 0.7 of it */
 
 /* What makes windows that are far off, in a row, believed: so many, so long together. */
 struct proof {
@@ -106,6 +107,14 @@ static void begin(struct nezha_estimator *e, double rate, double time)
 	e->rate = median(e->window, e->windows);
 	e->weight += time;
 	confirm(e);
+}
+
+double nezha_estimator_hoped(const struct nezha_estimator *e)
+{
+	/* Where it is not told what has left the host a false hope would last. */
+	double seen = e->highs > 0 ? fmin(e->low, e->rate * HOPE) : e->rate;
+
+	return (e->bounded || e->highs > 0) && e->last.left ? seen * HOPE : e->rate;
 }
 
 /* A window that is far off an old estimate.  The mean of several in a row on the same side is the new one. */

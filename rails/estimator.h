@@ -61,6 +61,10 @@ void nezha_estimator_sample(struct nezha_estimator *estimator, const struct nezh
 /* There is none yet, or too little is known of it, or it still rises, as TCP's own window does at first. */
 bool nezha_estimator_is_new(const struct nezha_estimator *estimator);
 
+/* Bytes per second: the rate to give the path blocks by.  That is more than the estimate while it is but a bound, or a bound is above it: who gives
+ * a path no more than what it has shown never sees more, and one that is given too much shows that at once. */
+double nezha_estimator_hoped(const struct nezha_estimator *estimator);
+
 /* The path was replaced by a new connection: counters begin anew, the rate stays but weighs next to nothing. */
 void nezha_estimator_restart(struct nezha_estimator *estimator);
 

@@ -177,6 +177,57 @@ static void test_measures_what_is_bounded(void **state)
 	assert_true(fabs(path.estimator.rate / path.rate - 1) < 0.15);
 }
 
+/* A rail that is given its part, by what is hoped of it, of calls of 384 KiB beside another of 470 Mbit, and a little more than it seems
+ * worth, as one that runs dry is.  Returns after how many calls it is known. */
+static int calls_until_known(struct path *path, int most)
+{
+	for (int calls = 1; calls <= most; calls++) {
+		double hoped = nezha_estimator_hoped(&path->estimator);
+
+		call(path, (int)fmax(11, lround(32 * hoped / (hoped + 470 * MBIT))));
+		if (!path->estimator.bounded && fabs(path->estimator.rate / path->rate - 1) < 0.15)
+			return calls;
+	}
+	return most + 1;
+}
+
+/* What a path is given bounds what it is seen to deliver: more than that is hoped of it, until it is measured. */
+static void test_hopes_for_more(void **state)
+{
+	struct path path;
+
+	(void)state;
+	settle(&path, 190 * MBIT);
+	assert_true(nezha_estimator_hoped(&path.estimator) == path.estimator.rate);
+	path.rate = 470 * MBIT;
+	assert_in_range(calls_until_known(&path, 40), 2, 7);
+	assert_true(nezha_estimator_hoped(&path.estimator) < 1.15 * path.rate);
+
+	settle(&path, 190 * MBIT);
+	path.tells = false;
+	path.rate = 470 * MBIT;
+	for (int i = 0; i < 5; i++) {
+		call(&path, 14);
+		assert_true(nezha_estimator_hoped(&path.estimator) == path.estimator.rate);
+	}
+}
+
+/* A single bound is hoped for at once, but it may be wrong: no more than twice the estimate. */
+static void test_hopes_within_limits(void **state)
+{
+	struct path path;
+
+	(void)state;
+	settle(&path, 190 * MBIT);
+	path.rate = 4000 * MBIT;
+	for (int i = 0; i < 5 && !path.estimator.highs; i++)
+		call(&path, PACKETS);
+	assert_int_equal(path.estimator.highs, 1);
+	assert_true(path.estimator.low > 4 * path.estimator.rate);
+	assert_true(nezha_estimator_hoped(&path.estimator) > 1.3 * path.estimator.rate);
+	assert_true(nezha_estimator_hoped(&path.estimator) < 2 * path.estimator.rate);
+}
+
 /* Late acknowledgements and pauses do not move what is right. */
 static void test_steady(void **state)
 {
@@ -230,6 +281,8 @@ int main(void)
 		cmocka_unit_test(test_untold),
 		cmocka_unit_test(test_finds_a_rise),
 		cmocka_unit_test(test_measures_what_is_bounded),
+		cmocka_unit_test(test_hopes_for_more),
+		cmocka_unit_test(test_hopes_within_limits),
 		cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_held_back_afar),
 		cmocka_unit_test(test_held_back_nearby),

@@ -6,6 +6,7 @@
 #include "rails/ack_delay.h"
 #include "rails/clock.h"
 #include "rails/policy.h"
+#include "rails/probing.h"
 #include "rails/share.h"
 
 #define HOP_SECONDS 50e-6               /* what a hop costs besides the bytes */
@@ -49,7 +50,7 @@ static void view_parts(const struct nezha_team *team, struct nezha_path_view *vi
 /* Bytes given to the path and not acknowledged. */
 static uint64_t undelivered(const struct nezha_path *path)
 {
-	return path->written - path->last.acked + path->out.payload_left + nezha_link_probe_bytes(path);
+	return path->written - path->last.acked + path->out.payload_left + nezha_probing_bytes(path);
 }
 
 static size_t views(const struct nezha_link *link, const struct nezha_team *team, struct nezha_path_view *view)
@@ -196,7 +197,7 @@ static void probe_again(struct nezha_link *link, uint64_t bytes)
 		struct nezha_path *path = &link->paths[r];
 
 		if (nezha_probe_is_due(&path->probe, &path->estimator, path->up && choice))
-			nezha_link_probe_again(path);
+			nezha_probing_again(path);
 		nezha_probe_count(&path->probe, &path->estimator, bytes);
 	}
 }

@@ -115,17 +115,8 @@ void nezha_link_destroy(struct nezha_link *link);
 
 int nezha_link_paths_up(const struct nezha_link *link);
 
-/* A new connection for path `rail`; it is the link's from now on, an older one is given up. */
-void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_connection *connection);
-
-/* Queues a block: on a path if its receiver can take it, else it is held until the grant. */
-void nezha_link_send(struct nezha_link *link, struct nezha_tx *tx);
-
 /* Sends what can be sent. */
 void nezha_link_pump(struct nezha_link *link);
-
-/* Looks at what the path's transport has done, if that was not done just before. */
-void nezha_path_look(struct nezha_path *path, uint64_t now);
 
 /* Whether nothing is half sent. */
 static inline bool nezha_path_is_free(const struct nezha_path *path)
@@ -136,12 +127,13 @@ static inline bool nezha_path_is_free(const struct nezha_path *path)
 /* Gives the connection up. */
 void nezha_path_close(struct nezha_path *path);
 
-/* A backward record has come; NEZHA_ERR_PROTOCOL if it makes no sense, NEZHA_ERR_CLOSED if none after it
- * counts. */
-int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record);
+/* The call is over: forget its blocks.  `finished`: all of it is where it belongs, so that a block under way is one more copy. */
+void nezha_link_forget(struct nezha_link *link, struct nezha_team *team, bool finished);
 
-/* Asks the neighbour to say again what it has granted, done and wants. */
-void nezha_link_ask_again(struct nezha_link *link);
+/* ---- grants.c: when a block may be sent ---- */
+
+/* Queues a block: on a path if its receiver can take it, else it is held until the grant. */
+void nezha_link_send(struct nezha_link *link, struct nezha_tx *tx);
 
 /* The right neighbour has entered `op` of team, or ended it, and takes the partials of its first `blocks` blocks (which counts in a
  * gradual call only).  Repetitions, and what is outdated, do nothing. */
@@ -149,6 +141,23 @@ void nezha_link_granted(struct nezha_team *team, uint32_t op, uint32_t blocks);
 
 /* Whether it has entered the call that we are in. */
 bool nezha_link_has_granted(const struct nezha_team *team);
+
+/* ---- backward.c: what the neighbour says ---- */
+
+/* A backward record has come; NEZHA_ERR_PROTOCOL if it makes no sense, NEZHA_ERR_CLOSED if none after it
+ * counts. */
+int nezha_link_backward(struct nezha_path *path, const struct nezha_wire *record);
+
+/* ---- recovery.c: connections come and go ---- */
+
+/* A new connection for path `rail`; it is the link's from now on, an older one is given up. */
+void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_connection *connection);
+
+/* Looks at what the path's transport has done, if that was not done just before. */
+void nezha_path_look(struct nezha_path *path, uint64_t now);
+
+/* Asks the neighbour to say again what it has granted, done and wants. */
+void nezha_link_ask_again(struct nezha_link *link);
 
 /* The connection is lost: its unacknowledged blocks go to the other paths, reconnection is begun. */
 void nezha_link_path_fail(struct nezha_path *path, const char *cause);
@@ -172,16 +181,7 @@ uint64_t nezha_path_due(const struct nezha_path *path);
 /* The peer says in `record` that a block came wrong over this path. */
 void nezha_link_came_wrong(struct nezha_path *path, const struct nezha_wire *record);
 
-/* The call is over: forget its blocks.  `finished`: all of it is where it belongs, so that a block under way is one more copy. */
-void nezha_link_forget(struct nezha_link *link, struct nezha_team *team, bool finished);
-
 /* Looks at timers: acknowledgements, stalls. */
 void nezha_link_tick(struct nezha_link *link, uint64_t now);
-
-/* Measures the path with bytes that are thrown away; probing is over when probe_left is 0 and all is acknowledged. */
-void nezha_link_probe(struct nezha_path *path);
-void nezha_link_probe_again(struct nezha_path *path);   /* shorter, in the midst of a call */
-uint64_t nezha_link_probe_bytes(const struct nezha_path *path); /* that go before a block, at the rate that is believed */
-bool nezha_link_probing(const struct nezha_path *path);
 
 #endif

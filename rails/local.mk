@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # the engine
 libnezha_core_la_SOURCES += \
-	rails/ack_delay.c rails/ack_delay.h rails/allreduce.c rails/await.c rails/await.h rails/bound.c rails/bound.h rails/breakdown.c rails/breakdown.h rails/call.c rails/call.h rails/carrier.c rails/carrier.h rails/clock.h rails/collective.c rails/collective.h \
+	rails/ack_delay.c rails/ack_delay.h rails/allreduce.c rails/await.c rails/await.h rails/backward.c rails/bound.c rails/bound.h rails/breakdown.c rails/breakdown.h rails/call.c rails/call.h rails/carrier.c rails/carrier.h rails/clock.h rails/collective.c rails/collective.h \
 	rails/contact.c rails/contact.h rails/contact_control.c rails/contact_control.h rails/crc32c.c rails/crc32c.h rails/damping.c rails/damping.h rails/deal.c rails/deal.h \
 	rails/departures.c rails/departures.h \
 	rails/door.c rails/door.h rails/early.c rails/early.h \
 	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/event.c rails/event.h rails/fairlock.c rails/fairlock.h \
-	rails/fingerprint.c rails/fingerprint.h rails/gather.c rails/gather.h rails/hello.c rails/hello.h rails/host.c rails/host.h \
+	rails/fingerprint.c rails/fingerprint.h rails/gather.c rails/gather.h rails/grants.c rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/lack.h rails/landing.c rails/landing.h rails/lend.c rails/lend.h rails/link.c rails/link.h rails/loop.c \
-	rails/overdue.c rails/overdue.h rails/pace.h rails/path_sample.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/rail.h rails/recovery.c rails/regain.c rails/regain.h \
+	rails/overdue.c rails/overdue.h rails/pace.h rails/path_sample.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/probing.c rails/probing.h rails/rail.h rails/recovery.c rails/regain.c rails/regain.h \
 	rails/service.c rails/service.h \
 	rails/share.c rails/share.h rails/split.c rails/split.h rails/siege.c rails/siege.h \
 	rails/sieve.c rails/sieve.h rails/stream.c rails/strangers.c rails/strangers.h rails/tcp.c \

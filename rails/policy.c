@@ -25,10 +25,25 @@ static double tag(const struct nezha_path_view *p, uint64_t bytes)
 	return p->share + (double)bytes / p->rate;
 }
 
-/* `a` before `b`: its share is more behind; the faster one on a tie. */
+/* The same, but of the block no more than a path's room: one of 512 KiB takes a rail of 200 Mbit/s 21 ms, so
+ * what ends with it comes behind the others' only after the rail has run dry. */
+static double near_tag(const struct nezha_path_view *p, uint64_t bytes)
+{
+	double time = (double)bytes / p->rate;
+
+	return p->share + (time < ROOM_SECONDS ? time : ROOM_SECONDS);
+}
+
+/* `a` before `b`, by their tags; the faster one on a tie. */
+static bool is_before(const struct nezha_path_view *a, const struct nezha_path_view *b, double tag_a, double tag_b)
+{
+	return tag_a < tag_b || (tag_a == tag_b && a->rate > b->rate);
+}
+
+/* By when the share would end. */
 static bool is_due(const struct nezha_path_view *a, const struct nezha_path_view *b, uint64_t bytes)
 {
-	return tag(a, bytes) < tag(b, bytes) || (tag(a, bytes) == tag(b, bytes) && a->rate > b->rate);
+	return is_before(a, b, tag(a, bytes), tag(b, bytes));
 }
 
 /* One that has run dry goes first: were its rate right, that would hardly happen. */
@@ -43,21 +58,10 @@ static bool is_fairer(const struct nezha_path_view *a, const struct nezha_path_v
 	return is_drier(a, b) || (!is_drier(b, a) && is_due(a, b, bytes));
 }
 
-/* When the share would end, but of the block no more than a path's room: one of 512 KiB takes a rail of 200 Mbit/s 21 ms, so
- * what ends with it comes behind the others' only after the rail has run dry. */
-static double near_tag(const struct nezha_path_view *p, uint64_t bytes)
-{
-	double time = (double)bytes / p->rate;
-
-	return p->share + (time < ROOM_SECONDS ? time : ROOM_SECONDS);
-}
-
-/* By that, dry ones first. */
+/* By that with no more of the block than a path's room, dry ones first. */
 static bool is_behind(const struct nezha_path_view *a, const struct nezha_path_view *b, uint64_t bytes)
 {
-	if (is_drier(a, b) || is_drier(b, a))
-		return is_drier(a, b);
-	return near_tag(a, bytes) < near_tag(b, bytes) || (near_tag(a, bytes) == near_tag(b, bytes) && a->rate > b->rate);
+	return is_drier(a, b) || (!is_drier(b, a) && is_before(a, b, near_tag(a, bytes), near_tag(b, bytes)));
 }
 
 static int pick_ecf(const struct nezha_path_view *paths, size_t count, const struct nezha_block_view *block)

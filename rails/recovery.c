@@ -6,6 +6,7 @@
 #include "rails/deal.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
+#include "rails/probing.h"
 #include "rails/service.h"
 #include "tuning/log.h"
 #include "tuning/pause.h"
@@ -353,6 +354,6 @@ void nezha_link_attach(struct nezha_link *link, int rail, const struct nezha_con
 	path->sync = link->opened;
 	/* A rail that was out of reach when the link was opened: its nominal speed may be far off. */
 	if (link->opened && path->estimator.weight == 0)
-		nezha_link_probe(path);
+		nezha_probing_begin(path);
 	nezha_link_pump(link);
 }

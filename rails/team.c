@@ -11,6 +11,7 @@
 #include "rails/ina.h"
 #include "rails/inlink.h"
 #include "rails/link.h"
+#include "rails/probing.h"
 #include "rails/service.h"
 #include "rails/sharp.h"
 #include "tuning/log.h"
@@ -237,13 +238,13 @@ static void probe(struct nezha_team *team)
 	nezha_pace_begin(&pace, start);
 	for (uint32_t r = 0; r < engine->card.rail_count; r++)
 		if (link->paths[r].up && ours)
-			nezha_link_probe(&link->paths[r]);
+			nezha_probing_begin(&link->paths[r]);
 	while (more && nezha_now() - start < PROBE_WAIT) {
 		more = false;
 		for (uint32_t r = 0; r < engine->card.rail_count; r++) {
 			const struct nezha_inpath *in = &team->left->paths[r];
 
-			more = more || (ours && nezha_link_probing(&link->paths[r])) || (in->up && !in->probed);
+			more = more || (ours && nezha_probing_is_on(&link->paths[r])) || (in->up && !in->probed);
 		}
 		if (more)
 			nezha_engine_wait(engine);

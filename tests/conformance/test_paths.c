@@ -13,6 +13,7 @@
 
 #include "rails/inlink.h"
 #include "rails/link.h"
+#include "rails/probing.h"
 #include "tests/conformance/world.h"
 #include "tuning/status.h"
 
@@ -402,7 +403,7 @@ static void pass_a_probe(struct member *member, void *argument)
 	nezha_fairlock_take(&member->engine->lock);
 	nezha_link_attach(member->team->right, 0, &connection);
 	path->estimator.rate = member->team->right->paths[1].estimator.rate;
-	nezha_link_probe(path);
+	nezha_probing_begin(path);
 	EXPECT(member, path->up && path->probe_left);
 	nezha_fairlock_give(&member->engine->lock);
 	EXPECT(member, nezha_allreduce(member->team, vector, vector, 50000, NEZHA_FLOAT32, NEZHA_SUM,

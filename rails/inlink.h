@@ -77,14 +77,20 @@ void nezha_inlink_receive(struct nezha_inpath *inpath);
  * inpath may be closed.  NEZHA_ERR_PROTOCOL: they make no sense. */
 int nezha_inlink_take(struct nezha_inpath *inpath, const char *data, size_t length);
 
-/* Called by the rail when a checked forward record has come whole: sets up the landing if it has a payload.
+/* forward.c: called by the rail when a checked forward record has come whole: sets up the landing if it has a payload.
  * NEZHA_ERR_PROTOCOL: it makes no sense here. */
 int nezha_inlink_record(struct nezha_inpath *inpath);
 
-/* Called by the rail when the payload has come whole. */
+/* ... and when the payload has come whole. */
 void nezha_inlink_payload(struct nezha_inpath *inpath);
 
+/* The peer, who may have missed something and have lost a path, which `sync` names, has asked for what is to be said again. */
+void nezha_inlink_synced(struct nezha_inlink *inlink, const struct nezha_wire *sync);
+
 void nezha_inlink_path_fail(struct nezha_inpath *inpath, const char *cause);
+
+/* Sends a backward record over this path.  A NEZHA_ status. */
+int nezha_inpath_reply(struct nezha_inpath *inpath, struct nezha_wire record);
 
 /* Sends a backward record over a path that is up, best the one over which something came last.  It is lost if none is, or if the peer has not read for long: SYNC,
  * QUERY and nezha_call_want_again make up for that. */

@@ -6,7 +6,7 @@ libnezha_core_la_SOURCES += \
 	rails/departures.c rails/departures.h \
 	rails/door.c rails/door.h rails/early.c rails/early.h \
 	rails/engine.c rails/engine.h rails/estimator.c rails/estimator.h rails/event.c rails/event.h rails/fairlock.c rails/fairlock.h \
-	rails/fingerprint.c rails/fingerprint.h rails/gather.c rails/gather.h rails/grants.c rails/hello.c rails/hello.h rails/host.c rails/host.h \
+	rails/fingerprint.c rails/fingerprint.h rails/forward.c rails/gather.c rails/gather.h rails/grants.c rails/hello.c rails/hello.h rails/host.c rails/host.h \
 	rails/inlink.c rails/inlink.h rails/lack.h rails/landing.c rails/landing.h rails/lend.c rails/lend.h rails/link.c rails/link.h rails/loop.c \
 	rails/overdue.c rails/overdue.h rails/pace.h rails/path_sample.h rails/policy.c rails/policy.h rails/probe.c rails/probe.h rails/probing.c rails/probing.h rails/rail.h rails/recovery.c rails/regain.c rails/regain.h \
 	rails/service.c rails/service.h \

@@ -68,8 +68,7 @@ static bool add(struct aggd_run *run, struct aggd_session *session, const struct
 static void clear(struct aggd_run *run)
 {
 	run->session = NULL;
-	run->packets.count = run->packets.shorter = 0;
-	run->packets.bytes = 0;
+	nezha_ina_run_clear(&run->packets);
 }
 
 /* Sends packet by packet from number `from` on; how many of the run have gone.  One that the kernel refuses for another

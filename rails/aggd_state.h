@@ -73,7 +73,7 @@ struct aggd_session {
 
 /* A run of results of one session that goes out with one call for each receiver. */
 struct aggd_run {
-	struct aggd_session *session;
+	struct aggd_session *session;    /* whose; NULL: it is empty */
 	struct nezha_ina_run packets;
 };
 

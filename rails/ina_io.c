@@ -242,8 +242,7 @@ static size_t payload_of(const struct nezha_ina_run *run)
 /* Chunks from `seq` on, `most` at most. */
 static void make_run(struct nezha_ina *ina, uint32_t seq, uint32_t most, struct nezha_ina_run *run)
 {
-	run->count = run->shorter = 0;
-	run->bytes = 0;
+	nezha_ina_run_clear(run);
 	for (uint32_t i = 0; i < most && is_ready(ina, seq + i); i++) {
 		char *room = ina->fixed.on ? ina->fixed.buffer + payload_of(run) : NULL;
 		struct nezha_ina_header header;

@@ -25,6 +25,12 @@ ssize_t nezha_ina_send_run(int fd, const struct sockaddr_in *to, struct iovec *p
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+void nezha_ina_run_clear(struct nezha_ina_run *run)
+{
+	run->count = run->shorter = 0;
+	run->bytes = 0;
+}
+
 /* Whether a packet with so much payload can be added to those of the run, of which the one numbered `full` sets the length. */
 static bool is_one_more(const struct nezha_ina_run *run, uint16_t length, int full)
 {

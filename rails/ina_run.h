@@ -16,7 +16,7 @@
 #define NEZHA_INA_RUN_BYTES 16384     /* of a run: switches with shallow queues and shapers let no more pass whole */
 #define NEZHA_INA_RUN_MOST 32         /* packets of a run */
 
-/* A run that is put together; all zeros: an empty one.  The rest of a block is shorter than its other chunks: it does not end the
+/* A run that is put together; all zeros, or cleared: an empty one.  The rest of a block is shorter than its other chunks: it does not end the
  * run, but goes behind what is added after it, since by itself it would cost as much as a whole run. */
 struct nezha_ina_run {
 	struct nezha_ina_header headers[NEZHA_INA_RUN_MOST];
@@ -26,10 +26,13 @@ struct nezha_ina_run {
 	size_t bytes;         /* of all headers and payloads */
 };
 
+void nezha_ina_run_clear(struct nezha_ina_run *run);
+
 /* Adds a packet; its payload is not copied.  false: it is for another run. */
 bool nezha_ina_run_add(struct nezha_ina_run *run, const struct nezha_ina_header *header, const void *payload);
 
-/* Before a run is sent: puts its packets into their order; they are numbered by it afterwards.  Bytes of a packet, 0: it is a single one. */
+/* Before a run is sent: puts its packets into their order; they are numbered by it afterwards.  Bytes of a packet, 0: it
+ * is a single one. */
 uint16_t nezha_ina_run_order(struct nezha_ina_run *run);
 
 /* Room for what the kernel says of a run; struct msghdr's msg_control. */

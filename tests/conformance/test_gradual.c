@@ -102,39 +102,47 @@ static void await_left(struct member *member)
 	EXPECT(member, atomic_load(&begun[left]) != before);
 }
 
-/* late: ns for which nothing is there; cut: connections may break meanwhile; tied: the contribution waits for what is final as long as
- * it may. */
-static void one_call(struct member *member, uint64_t count, uint32_t block, bool in_place, uint64_t late, bool cut, bool noted, bool tied)
+struct one {
+	uint64_t count;
+	uint32_t block;
+	bool in_place;
+	uint64_t late;          /* ns for which nothing is there */
+	bool cut;               /* connections may break meanwhile */
+	bool noted;
+	bool tied;              /* the contribution waits for what is final as long as it may */
+};
+
+static void one_call(struct member *member, const struct one *one)
 {
 	const enum nezha_type type = NEZHA_FLOAT32;
-	size_t bytes = count * sizeof(float);
-	unsigned seed = (unsigned)(count * 31 + block);
-	char *source = malloc(bytes), *send = malloc(bytes), *recv = in_place ? send : malloc(bytes);
-	struct reference *reference = reference_take(&(struct reference_of){ type, NEZHA_SUM, count, block, member->world->ranks, seed });
+	size_t bytes = one->count * sizeof(float);
+	unsigned seed = (unsigned)(one->count * 31 + one->block);
+	char *source = malloc(bytes), *send = malloc(bytes), *recv = one->in_place ? send : malloc(bytes);
+	struct reference *reference = reference_take(&(struct reference_of){ type, NEZHA_SUM, one->count, one->block, member->world->ranks, seed });
 	uint64_t note[NEZHA_NOTE_VALUES];
 	struct gradual call = {
 		.member = member, .source = source, .send = send, .recv = recv, .wanted = reference_data(reference), .bytes = bytes,
-		.step_most = 1 + bytes / 20, .lead = tied ? block + NEZHA_GRANT_MOST : bytes, .random = seed + (unsigned)member->rank,
+		.step_most = 1 + bytes / 20, .lead = one->tied ? one->block + NEZHA_GRANT_MOST : bytes, .random = seed + (unsigned)member->rank,
 	};
-	struct nezha_way way = { .block = block, .work = work, .context = &call, .gradual = true, .note = noted ? note : NULL };
+	struct nezha_way way = { .block = one->block, .work = work, .context = &call, .gradual = true, .note = one->noted ? note : NULL };
 
 	for (int i = 0; i < NEZHA_NOTE_VALUES; i++)
-		note[i] = count + (uint64_t)member->rank;
-	world_fill(source, type, count, member->rank, seed);
+		note[i] = one->count + (uint64_t)member->rank;
+	world_fill(source, type, one->count, member->rank, seed);
 	memset(send, 0xa5, bytes);
-	if (!late)
+	if (!one->late)
 		come(&call, (uint64_t)rand_r(&call.random) % ((call.lead < bytes ? call.lead : bytes) + 1));
 	way.ready = call.ready;
-	if (late)
+	if (one->late)
 		await_left(member);
-	call.not_before = nezha_now() + late;
-	EXPECT_RIGHT(member, nezha_allreduce(member->team, send, recv, count, type, NEZHA_SUM, &way) == NEZHA_OK);
+	call.not_before = nezha_now() + one->late;
+	EXPECT_RIGHT(member, nezha_allreduce(member->team, send, recv, one->count, type, NEZHA_SUM, &way) == NEZHA_OK);
 	EXPECT_RIGHT(member, call.ready == bytes && !memcmp(recv, call.wanted, bytes));
-	EXPECT_RIGHT(member, !noted || note[0] == count);
+	EXPECT_RIGHT(member, !one->noted || note[0] == one->count);
 	EXPECT_RIGHT(member, call.stored_most <= NEZHA_EAGER_BYTES);
-	EXPECT(member, !late || cut || call.stored_most > 0);
+	EXPECT(member, !one->late || one->cut || call.stored_most > 0);
 	reference_release(reference);
-	if (!in_place)
+	if (!one->in_place)
 		free(recv);
 	free(send);
 	free(source);
@@ -157,7 +165,7 @@ static void all_paces(struct member *member, void *argument)
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		for (int k = 0; k < 6; k++)
 			if (world_due((int)i * 6 + k))
-				one_call(member, counts[i], k % 3 ? 4096 : 65536, k % 2, 0, false, k % 3 == 1, false);
+				one_call(member, &(struct one){ counts[i], .block = k % 3 ? 4096 : 65536, .in_place = k % 2, .noted = k % 3 == 1 });
 }
 
 static void test_paces(void **state)
@@ -173,8 +181,9 @@ static void late_ones(struct member *member, void *argument)
 {
 	(void)argument;
 	for (int i = 0; i < 8; i++) {
-		one_call(member, 1 << 20, 16384, i % 2, i % member->world->ranks == member->rank ? 60 * NEZHA_MSEC : 0, false, i % 3 == 0,
-		         false);
+		bool is_late = i % member->world->ranks == member->rank;
+
+		one_call(member, &(struct one){ 1 << 20, 16384, .in_place = i % 2, .late = is_late ? 60 * NEZHA_MSEC : 0, .noted = i % 3 == 0 });
 		world_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 50021, 8192, i % 2, 0, 0);
 	}
 	/* as a connection would be over which more came than may */
@@ -194,10 +203,13 @@ static void cut_ones(struct member *member, void *argument)
 {
 	(void)argument;
 	for (int i = 0; i < 24; i++) {
+		struct one one = { 400009 + (uint64_t)i * 8191, 16384, .in_place = i % 2, .cut = true, .noted = i % 2 };
+
+		if (i % 4 == 0 && member->rank == 1)
+			one.late = 30 * NEZHA_MSEC;
 		if ((member->rank + i) % 3 == 0)
 			world_cut(member, i);
-		one_call(member, 400009 + (uint64_t)i * 8191, 16384, i % 2, i % 4 == 0 && member->rank == 1 ? 30 * NEZHA_MSEC : 0, true, i % 2,
-		         false);
+		one_call(member, &one);
 	}
 }
 
@@ -220,7 +232,7 @@ static void tied_ones(struct member *member, void *argument)
 		for (int k = 0; k < 2; k++) {
 			uint64_t bytes = 16 * (uint64_t)NEZHA_GRANT_MOST + 4 * (uint64_t)blocks[i]; /* of the longest: five */
 
-			one_call(member, bytes / sizeof(float) - 4099 * (uint64_t)k, blocks[i], k, 0, false, k, true);
+			one_call(member, &(struct one){ bytes / sizeof(float) - 4099 * (uint64_t)k, blocks[i], .in_place = k, .noted = k, .tied = true });
 		}
 }
 

@@ -28,7 +28,7 @@
 #define STILL_BYTES 65536.0     /* ... than four times that of the largest packet the kernel builds is a stall */
 #define HIGH 1.1                /* a bound so many times the estimate is news, ... */
 #define HIGHS 2                 /* ... and so many in a row are believed */
-#define HOPE 1.4                /* after a rise of the rate, bounds are found at 0.7 of it */
+#define HOPE 1.5                /* after a rise of the rate, bounds are found at 0.7 of it */
 
 /* What makes windows that are far off, in a row, believed: so many, so long together. */
 struct proof {
@@ -112,9 +112,7 @@ static void begin(struct nezha_estimator *e, double rate, double time)
 double nezha_estimator_hoped(const struct nezha_estimator *e)
 {
 	/* Where it is not told what has left the host a false hope would last. */
-	double seen = e->highs > 0 ? fmin(e->low, e->rate * HOPE) : e->rate;
-
-	return (e->bounded || e->highs > 0) && e->last.left ? seen * HOPE : e->rate;
+	return (e->bounded || e->highs > 0) && e->last.left ? e->rate * HOPE : e->rate;
 }
 
 /* A window that is far off an old estimate.  The mean of several in a row on the same side is the new one. */
@@ -263,7 +261,8 @@ static bool has_departed(const struct nezha_estimator *e, double windows)
 	return e->departures.time >= windows * HELD_TIME && e->departures.bytes >= windows * HELD_BYTES;
 }
 
-/* What left the host so far.  While a run is under way it waits for that one's window. */
+/* What left the host so far.  While a run is under way it waits for that one's window, unless it is far slower than believed: a path is
+ * nowhere faster than where it leaves the host. */
 static void departed(struct nezha_estimator *e)
 {
 	double bytes = e->departures.bytes, time = e->departures.time;
@@ -274,7 +273,7 @@ static void departed(struct nezha_estimator *e)
 	if (e->bounded && bytes > e->rate * time && has_departed(e, 0.5)) {
 		windows_over(e);
 		step(e, bytes / time, time);
-	} else if (!e->running && has_departed(e, 1)) {
+	} else if (has_departed(e, 1) && (!e->running || bytes < e->rate * time * (1 - FAR))) {
 		window_closed(e, bytes, time, &of_departures);
 	}
 }

@@ -9,7 +9,8 @@
  * - Deaf to intervals in which the receiver's window was shut, to stalls, and to the first bytes of a busy period (a
  *   shaper's or NIC's burst, slow start).
  * - Where calls are too short for runs, what left the host while its interface held more is put together over several
- *   of them (departures.h).  Runs go before it: they hold for a path that is held back elsewhere, too.
+ *   of them (departures.h).  Runs go before it, as they hold for a path that is held back elsewhere, too; but no path is faster than what
+ *   leaves the host.
  * - A path that is never backlogged for long cannot be measured; but what it delivers is a lower bound (bound.h).  Two in a row
  *   above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a path that was not
  *   measured for long is probed, too.  So there is no absorbing state.

@@ -123,6 +123,7 @@ unit_tests += tests/unit/test_ack_delay
 unit_tests += tests/unit/test_bound
 unit_tests += tests/unit/test_departures
 unit_tests += tests/unit/test_short_calls
+unit_tests += tests/unit/test_steps
 unit_tests += tests/unit/test_overdue
 unit_tests += tests/unit/test_pause
 unit_tests += tests/unit/test_policy

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rails/ack_delay.h"
 
-#include <stdbool.h>
-
 #define DELAY_MOST 8e-3         /* s: what a neighbour has before it on a rail, 3 ms or up to three blocks (policy.c) */
 #define LOOK_BYTES 36864        /* a look tells something if more than this is not acknowledged: two packets as the kernel builds them */
 #define LOOKS 32                /* that are remembered, about */
@@ -16,12 +14,17 @@ void nezha_ack_delay_look(struct nezha_ack_delay *delay, const struct nezha_path
 		delay->away += ((double)away - delay->away) / LOOKS;
 }
 
+bool nezha_ack_delay_is_away(const struct nezha_ack_delay *delay)
+{
+	return delay->away > AWAY_MOST;
+}
+
 uint64_t nezha_ack_delay_bytes(const struct nezha_ack_delay *delay, const struct nezha_path_sample *latest, double rate)
 {
 	uint64_t most = (uint64_t)(rate * DELAY_MOST), late;
 
 	/* What was lost has left the host, too. */
-	if (latest->left <= latest->acked || latest->recovering || delay->away > AWAY_MOST)
+	if (latest->left <= latest->acked || latest->recovering || nezha_ack_delay_is_away(delay))
 		return 0;
 	late = latest->left - latest->acked;
 	return late < most ? late : most;

@@ -7,6 +7,7 @@
 #ifndef NEZHA_RAILS_ACK_DELAY_H
 #define NEZHA_RAILS_ACK_DELAY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "rails/estimator.h"
@@ -18,6 +19,9 @@ struct nezha_ack_delay {
 
 /* There is a new sample. */
 void nezha_ack_delay_look(struct nezha_ack_delay *delay, const struct nezha_path_sample *sample);
+
+/* Whether the path is held back elsewhere than at the host's own interface. */
+bool nezha_ack_delay_is_away(const struct nezha_ack_delay *delay);
 
 /* Of what is not acknowledged in the path's latest sample, the bytes that are not before its next one, at a rate of `rate` bytes per second. */
 uint64_t nezha_ack_delay_bytes(const struct nezha_ack_delay *delay, const struct nezha_path_sample *latest, double rate);

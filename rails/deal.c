@@ -14,9 +14,19 @@
 /* What the policy takes for the path's rate, if it does not fix the path's part of the call. */
 static double weight(const struct nezha_path *path)
 {
-	bool nominal = path->link->engine->config.policy == NEZHA_POLICY_STATIC;
-
-	return nominal ? path->nominal : nezha_estimator_hoped(&path->estimator);
+	switch (path->link->engine->config.policy) {
+	case NEZHA_POLICY_STATIC:
+		return path->nominal;
+	case NEZHA_POLICY_ECF:
+		/* What is held back elsewhere would not show at the host that too much was hoped of it. */
+		if (!nezha_ack_delay_is_away(&path->ack_delay))
+			return nezha_estimator_hoped(&path->estimator);
+		break;
+	case NEZHA_POLICY_SHARE:
+	case NEZHA_POLICY_SLICE:
+		break;
+	}
+	return path->estimator.rate;
 }
 
 /* The rails that the team's call is restricted to; if it has none of them left, all. */

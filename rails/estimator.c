@@ -29,6 +29,7 @@
 #define HIGH 1.1                /* a bound so many times the estimate is news, ... */
 #define HIGHS 2                 /* ... and so many in a row are believed */
 #define HOPE 1.5                /* after a rise of the rate, bounds are found at 0.7 of it */
+#define HOPE_BYTES (1u << 20)   /* written since, and a single bound is forgotten */
 
 /* What makes windows that are far off, in a row, believed: so many, so long together. */
 struct proof {
@@ -51,6 +52,8 @@ void nezha_estimator_restart(struct nezha_estimator *estimator)
 	nezha_estimator_init(estimator, old.rate);
 	estimator->weight = fmin(old.weight, WEIGHT_LEAST);
 	estimator->measured = old.measured;
+	estimator->bounded = old.bounded;
+	estimator->doubt = old.doubt;
 }
 
 static void confirm(struct nezha_estimator *e)
@@ -111,8 +114,11 @@ static void begin(struct nezha_estimator *e, double rate, double time)
 
 double nezha_estimator_hoped(const struct nezha_estimator *e)
 {
+	bool bounded = e->bounded && e->doubt;  /* a probe that measured nothing ends the hope, too */
+	bool high = e->highs > 0 && e->last.written - e->high_at <= HOPE_BYTES;
+
 	/* Where it is not told what has left the host a false hope would last. */
-	return (e->bounded || e->highs > 0) && e->last.left ? e->rate * HOPE : e->rate;
+	return (bounded || high) && e->weight > 0 && e->last.left ? e->rate * HOPE : e->rate;
 }
 
 /* A window that is far off an old estimate.  The mean of several in a row on the same side is the new one. */
@@ -148,7 +154,6 @@ static void window_closed(struct nezha_estimator *e, double bytes, double time, 
 {
 	double rate = bytes / time;
 
-	windows_over(e);
 	if (is_opening(e)) {
 		begin(e, rate, time);
 	} else if (fabs(rate / e->rate - 1) < FAR) {
@@ -167,13 +172,21 @@ static bool window_full(const struct nezha_estimator *e)
 	return e->run_time >= WINDOW_SLOW || (e->run_time >= WINDOW_TIME && e->run_bytes >= WINDOW_BYTES);
 }
 
+static void run_window(struct nezha_estimator *e)
+{
+	double bytes = e->run_bytes, time = e->run_time;
+
+	windows_over(e);
+	window_closed(e, bytes, time, &of_runs);
+}
+
 static void run_over(struct nezha_estimator *e)
 {
 	if (e->run_time >= RUN_TIME && e->run_bytes >= RUN_BYTES)
-		window_closed(e, e->run_bytes, e->run_time, &of_runs);
+		run_window(e);
 	e->run_bytes = e->run_time = 0;
 	e->silence = 0;
-	e->running = false;
+	e->running = e->told = false;
 }
 
 /* The path surely delivers so much. */
@@ -186,6 +199,7 @@ static void at_least(struct nezha_estimator *e, double bound)
 		e->highs = 0;
 	} else {
 		e->low = e->highs ? fmin(e->low, bound) : bound;
+		e->high_at = e->last.written;
 		if (++e->highs < HIGHS)
 			return;
 		e->rate = e->low;
@@ -252,7 +266,8 @@ static void interval(struct nezha_estimator *e, const struct nezha_path_sample *
 	if (!busy || to->acked == to->written) {
 		run_over(e);
 	} else if (window_full(e)) {
-		window_closed(e, e->run_bytes, e->run_time, &of_runs);
+		run_window(e);
+		e->told = true;
 	}
 }
 
@@ -261,8 +276,8 @@ static bool has_departed(const struct nezha_estimator *e, double windows)
 	return e->departures.time >= windows * HELD_TIME && e->departures.bytes >= windows * HELD_BYTES;
 }
 
-/* What left the host so far.  While a run is under way it waits for that one's window, unless it is far slower than believed: a path is
- * nowhere faster than where it leaves the host. */
+/* What left the host so far.  A run that is under way holds for a path that is held back elsewhere, too, and long ones see dips out; but a path is
+ * nowhere faster than where it leaves the host: as long as the run has told nothing, what is far slower than believed counts. */
 static void departed(struct nezha_estimator *e)
 {
 	double bytes = e->departures.bytes, time = e->departures.time;
@@ -273,7 +288,13 @@ static void departed(struct nezha_estimator *e)
 	if (e->bounded && bytes > e->rate * time && has_departed(e, 0.5)) {
 		windows_over(e);
 		step(e, bytes / time, time);
-	} else if (has_departed(e, 1) && (!e->running || bytes < e->rate * time * (1 - FAR))) {
+	} else if (has_departed(e, 1) && e->running) {
+		if (e->told || bytes >= e->rate * time * (1 - FAR))
+			return;
+		e->departures.bytes = e->departures.time = 0;
+		set_aside(e, bytes, time, &of_departures);
+	} else if (has_departed(e, 1)) {
+		windows_over(e);
 		window_closed(e, bytes, time, &of_departures);
 	}
 }
@@ -302,6 +323,9 @@ void nezha_estimator_sample(struct nezha_estimator *e, const struct nezha_path_s
 		if (bound > 0)
 			at_least(e, bound);
 	}
+	/* The host has nothing more to send: another call's bytes come next, although the run goes on as acknowledgements are late. */
+	if (s->left == s->written)
+		e->told = false;
 	nezha_departures_add(&e->departures, &last, s, is_undisturbed(&last, s), longest_silence(e));
 	interval(e, &last, s);
 	departed(e);

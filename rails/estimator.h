@@ -10,7 +10,7 @@
  *   shaper's or NIC's burst, slow start).
  * - Where calls are too short for runs, what left the host while its interface held more is put together over several
  *   of them (departures.h).  Runs go before it, as they hold for a path that is held back elsewhere, too; but no path is faster than what
- *   leaves the host.
+ *   leaves the host, which counts until a run has told a window.
  * - A path that is never backlogged for long cannot be measured; but what it delivers is a lower bound (bound.h).  Two in a row
  *   above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a path that was not
  *   measured for long is probed, too.  So there is no absorbing state.
@@ -40,6 +40,7 @@ struct nezha_estimator {
 	uint64_t busy_acked;            /* acked when this busy period began */
 	double backlog;                 /* bytes that a path as fast as believed would still have to send */
 	bool running;                   /* a run has begun: windows reach from acknowledgement to acknowledgement */
+	bool told;                      /* ... and has told a window */
 	double silence;                 /* seconds of the run since the last one */
 	double run_bytes, run_time;     /* the run, so far */
 	double still;                   /* seconds in which nothing was acknowledged, so far */
@@ -51,6 +52,7 @@ struct nezha_estimator {
 	struct nezha_bound bound;
 	double low;                     /* the lowest of the last `highs` bounds */
 	int highs;                      /* bounds in a row that were above the estimate */
+	uint64_t high_at;               /* bytes written when the last of them was seen */
 };
 
 /* rate: bytes per second, > 0. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Policies: which path of a link carries the next block.  Pure functions over a view of the paths.
  *
- * ecf     the paths that have room take turns by their measured rates (fair queueing): first whose share would end first,
+ * ecf     the paths that have room take turns by their rates as measured, or hoped (estimator.h) (fair queueing): first whose share would end first,
  *         of the block no more than a few ms counted, so that a long one on a slow path comes near to start-time fair
  *         queueing (Goyal, Vin and Cheng, SIGCOMM 1996).  A block that a slow path would finish, with its further hops,
  *         after all the rest of the call waits for a faster one (earliest completion first, after Lim et al., ECF, CoNEXT

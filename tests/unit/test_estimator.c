@@ -20,6 +20,8 @@ struct path {
 	uint64_t look_every;          /* ns */
 	uint32_t rtt;                 /* us */
 	bool stalled;                 /* nothing passes */
+	bool tells;                   /* what has left the host: all that was acknowledged */
+	uint64_t dip;                 /* ns: when the path is half as fast, for 6 ms; 0: never */
 };
 
 static void begin(struct path *path, double rate, double seed)
@@ -37,6 +39,7 @@ static void look(struct path *path)
 		.in_flight = unacked > 0,
 	};
 
+	sample.left = path->tells ? sample.acked : 0;
 	path->looked = path->now;
 	nezha_estimator_sample(&path->estimator, &sample);
 	assert_true(isfinite(path->estimator.rate) && path->estimator.rate > 0);
@@ -46,7 +49,10 @@ static void look(struct path *path)
 static void pass(struct path *path, uint64_t time)
 {
 	for (uint64_t end = path->now + time; path->now < end; path->now += STEP) {
-		path->tokens = fmin(path->tokens + path->rate * STEP / NEZHA_SEC, fmax(16384, path->rate * STEP / NEZHA_SEC));
+		bool dips = path->now >= path->dip && path->now < path->dip + 6 * NEZHA_MSEC;
+		double passes = path->rate / (dips ? 2 : 1) * STEP / NEZHA_SEC;
+
+		path->tokens = fmin(path->tokens + passes, fmax(16384, passes));
 		if (!path->stalled) {
 			double can = fmin((double)path->written - path->acked, path->tokens);
 
@@ -149,6 +155,23 @@ static void test_short_dips(void **state)
 		stream(&path, (uint64_t)(path.rate * 6e-3));
 		path.rate = 450 * MBIT;
 		assert_near(&path, 0.05);
+	}
+}
+
+/* Nor does one in a long call where it is told what leaves the host: the run has told more. */
+static void test_dip_in_a_long_call(void **state)
+{
+	struct path path;
+
+	(void)state;
+	begin(&path, 450 * MBIT, 450 * MBIT);
+	path.tells = true;
+	stream(&path, 4 << 20);
+	for (int i = 0; i < 20; i++) {
+		path.dip = path.now + (uint64_t)(20 + i) * NEZHA_MSEC;
+		stream(&path, 4 << 20);
+		assert_near(&path, 0.05);
+		assert_false(path.estimator.doubt);
 	}
 }
 
@@ -408,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_steps_while_busy),
 		cmocka_unit_test(test_doubts_a_fall),
 		cmocka_unit_test(test_short_dips),
+		cmocka_unit_test(test_dip_in_a_long_call),
 		cmocka_unit_test(test_doubts_when_starved),
 		cmocka_unit_test(test_late_acknowledgements),
 		cmocka_unit_test(test_deaf_to_bursts_and_starvation),

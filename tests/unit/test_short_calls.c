@@ -70,9 +70,11 @@ static void look(struct path *path)
 		.time = path->now, .written = path->written, .sent = path->written, .rtt = 50,
 		.acked = passed(path, path->acked),
 	};
+	uint64_t administration;
 
 	sample.left = passed(path, path->leaves);
-	sample.left = path->tells ? sample.left - (uint64_t)(ADMINISTRATION * (double)(path->written - sample.left)) : 0;
+	administration = (uint64_t)(ADMINISTRATION * (double)(path->written - sample.left));
+	sample.left = path->tells && administration < sample.left ? sample.left - administration : 0;
 	sample.in_flight = sample.acked != sample.written;
 	nezha_estimator_sample(&path->estimator, &sample);
 	assert_true(isfinite(path->estimator.rate) && path->estimator.rate > 0);
@@ -210,6 +212,44 @@ static void test_hopes_for_more(void **state)
 		call(&path, 14);
 		assert_true(nezha_estimator_hoped(&path.estimator) == path.estimator.rate);
 	}
+	assert_true(path.estimator.bounded);
+}
+
+static bool hopes(const struct nezha_estimator *estimator)
+{
+	return nezha_estimator_hoped(estimator) > 1.3 * estimator->rate;
+}
+
+/* A single bound is hoped for at once, but not for ever; what is bounded, until its doubt is settled, by a new connection as well. */
+static void test_hope_ends(void **state)
+{
+	struct path path;
+	struct nezha_estimator later;
+
+	(void)state;
+	settle(&path, 190 * MBIT);
+	path.rate = 470 * MBIT;
+	for (int i = 0; i < 10 && !path.estimator.highs; i++)
+		call(&path, 12);
+	assert_int_equal(path.estimator.highs, 1);
+	assert_false(path.estimator.bounded);
+	assert_true(hopes(&path.estimator));
+	later = path.estimator;
+	later.last.written += 2 << 20;
+	assert_false(hopes(&later));
+
+	for (int i = 0; i < 10 && !path.estimator.bounded; i++)
+		call(&path, 12);
+	assert_true(path.estimator.bounded && hopes(&path.estimator));
+	later = path.estimator;
+	later.doubt = false;    /* by a probe, which told nothing */
+	later.highs = 0;
+	assert_false(hopes(&later));
+	later = path.estimator;
+	nezha_estimator_restart(&later);
+	assert_true(later.bounded && later.doubt);
+	later.last.left = 1;
+	assert_true(hopes(&later));
 }
 
 /* Late acknowledgements and pauses do not move what is right. */
@@ -266,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_finds_a_rise),
 		cmocka_unit_test(test_measures_what_is_bounded),
 		cmocka_unit_test(test_hopes_for_more),
+		cmocka_unit_test(test_hope_ends),
 		cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_held_back_afar),
 		cmocka_unit_test(test_held_back_nearby),

@@ -13,7 +13,8 @@
  *   leaves the host, which counts until a run has told a window.
  * - A path that is never backlogged for long cannot be measured; but what it delivers is a lower bound (bound.h).  Two in a row
  *   above the estimate raise it, and leave a doubt, which a call or a probe settles (probe.h); a path that was not
- *   measured for long is probed, too.  So there is no absorbing state.
+ *   measured for long is probed, too.  So no path stays with what it once was believed to be, but one so fast that a probe of 8 MiB is
+ *   shorter than a run (above 22 Gbit/s).
  * - A new estimate is the median of the last windows: single ones are disturbed, in both directions.  Later, the longer the
  *   estimate stands, the less one window moves it; those far off are put aside, until several in a row on the same
  *   side make a step of it. */

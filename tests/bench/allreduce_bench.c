@@ -5,19 +5,25 @@
  *
  * START and END are rank 0's CLOCK_MONOTONIC in seconds, CPU_US the processor time of all ranks within the
  * call, WRONG how many ranks got a wrong element (-c).  Between calls there is an MPI_Barrier, as in OSU's benchmarks, and
- * once for each size, with -l after each call, an MPI_Gather of the times; Nezha leaves both to the library.  The values
- * are whole numbers, so that every order of summing gives the same bits. */
+ * once for each size, with -l after each call, with -t after each turn, an MPI_Gather of the times; Nezha leaves both to
+ * the library.  The values are whole numbers, so that every order of summing gives the same bits. */
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <mpi.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #define SIZES_MAX 64
+#define TURN_LOOK_US 10000 /* at most, while it is another job's turn: the wakeups of sixteen ranks are felt */
 
 struct sample {
 	double slowest_us, cpu_us, wrong;
@@ -25,10 +31,12 @@ struct sample {
 
 static struct {
 	size_t sizes[SIZES_MAX];
+	int calls_of[SIZES_MAX]; /* 0: `calls` */
 	int size_count, calls, warm;
 	int run;        /* calls in a row with Nezha on, and off */
 	double seconds; /* go on for this time, even if `calls` were made */
 	const char *end; /* a file: when it is there, the time is over */
+	const char *turn; /* a file: see -t */
 	double pause;   /* seconds between calls */
 	bool both, check, live, in_place, integers;
 } options = { .warm = 3, .run = 1 };
@@ -46,6 +54,44 @@ static struct {
 	} *calls;
 	int count, room;
 } kept;
+
+/* Jobs that take turns: how many calls this one may have made (mapped from options.turn, raised by whoever started the
+ * jobs, once it has read of all calls before), and has. */
+static struct {
+	const _Atomic int32_t *allowed;
+	int made;
+} turn;
+
+static void open_turn(void)
+{
+	int fd = open(options.turn, O_RDONLY);
+	void *map = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*turn.allowed), PROT_READ, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED) {
+		perror(options.turn);
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	close(fd);
+	turn.allowed = map;
+}
+
+/* Sleeps, as the other job's ranks need the processors; the launcher's time limit ends it if no turn comes. */
+static void await_turn(void)
+{
+	useconds_t wait = 50;
+
+	while (turn.made >= atomic_load(turn.allowed)) {
+		usleep(wait);
+		wait = 2 * wait < TURN_LOOK_US ? 2 * wait : TURN_LOOK_US;
+	}
+	turn.made++;
+}
+
+/* The same on all ranks: the number is not raised before rank 0 has told of the turn's last call. */
+static bool turn_is_over(void)
+{
+	return turn.allowed && turn.made == atomic_load(turn.allowed);
+}
 
 static double now(void)
 {
@@ -87,6 +133,8 @@ static struct sample measure(size_t n, bool in_place, double *start, double *end
 		memset(out, 0xff, n * sizeof(float));
 	if (options.pause > 0)
 		usleep((useconds_t)(options.pause * 1e6));
+	if (turn.allowed)
+		await_turn();
 	MPI_Barrier(MPI_COMM_WORLD);
 	cpu = processor();
 	*start = now();
@@ -142,24 +190,24 @@ static void tell(size_t bytes)
 		printf("call %zu %s %d %.6f %.6f %.1f %.1f %.0f\n", bytes, call->native ? "native" : "nezha", call->index,
 		       call->start, call->end, all.slowest_us, all.cpu_us, all.wrong);
 	}
-	if (options.live)
+	if (options.live || options.turn)
 		fflush(stdout);
 	free(each);
 	kept.count = 0;
 }
 
-/* Whether to go on after `done` calls; with a time limit, rank 0 decides. */
-static bool more(int done, double began)
+/* Whether to go on after `done` of `calls`; with a time limit, rank 0 decides. */
+static bool more(int done, int calls, double began)
 {
 	bool ended = options.end && !access(options.end, F_OK);
-	int yes = done < options.calls || (!ended && now() - began < options.seconds);
+	int yes = done < calls || (!ended && now() - began < options.seconds);
 
 	if (options.seconds > 0)
 		MPI_Bcast(&yes, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	return yes;
 }
 
-static void run_size(size_t bytes)
+static void run_size(size_t bytes, int calls)
 {
 	size_t n = bytes / sizeof(float);
 	double start, end, began;
@@ -171,7 +219,7 @@ static void run_size(size_t bytes)
 		measure(n, options.in_place && k % 2, &start, &end);
 	}
 	began = now();
-	for (int k = 0; more(k, began); k += options.run)
+	for (int k = 0; more(k, calls, began); k += options.run)
 		for (int turn = 0; turn < hows; turn++) {
 			/* the first of a pair is now the one, now the other */
 			int how = options.both ? turn ^ (k / options.run & 1) : 0;
@@ -182,7 +230,7 @@ static void run_size(size_t bytes)
 				struct sample mine = measure(n, options.in_place && i % 2, &start, &end);
 
 				keep(&(struct call){ how, i, start, end }, &mine);
-				if (options.live)
+				if (options.live || turn_is_over())
 					tell(bytes);
 			}
 		}
@@ -215,12 +263,19 @@ static size_t parse_size(const char *text, char **end)
 static bool parse_sizes(const char *text)
 {
 	char *end;
+	long calls;
 
 	for (;;) {
 		size_t value = parse_size(text, &end);
 
 		if (end == text || value < 4 || value > 1u << 30 || options.size_count == SIZES_MAX)
 			return false;
+		if (*end == ':') {
+			calls = strtol(end + 1, &end, 10);
+			if (calls <= 0 || calls > INT_MAX)
+				return false;
+			options.calls_of[options.size_count] = (int)calls;
+		}
 		options.sizes[options.size_count++] = value;
 		if (!*end)
 			return true;
@@ -234,7 +289,7 @@ static bool parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:w:T:e:p:r:bciIl")) != -1)
+	while ((option = getopt(argc, argv, "s:n:w:T:e:t:p:r:bciIl")) != -1)
 		switch (option) {
 		case 's':
 			if (!parse_sizes(optarg))
@@ -248,6 +303,7 @@ static bool parse(int argc, char **argv)
 		case 'w': options.warm = atoi(optarg); break;
 		case 'T': options.seconds = atof(optarg); break;
 		case 'e': options.end = optarg; break;
+		case 't': options.turn = optarg; break;
 		case 'p': options.pause = atof(optarg); break;
 		case 'b': options.both = true; break;
 		case 'r':
@@ -269,10 +325,11 @@ static bool parse(int argc, char **argv)
 static void usage(void)
 {
 	fputs(
-	    "usage: allreduce_bench -s SIZE,... [-n CALLS] [-T SECONDS [-e FILE]] [-w WARM] [-p PAUSE] [-b [-r RUN]] [-c]\n"
-	    "                       [-i] [-I] [-l]\n"
-	    "  -s  sizes, bytes from 4 to 1024M, with K or M\n"
+	    "usage: allreduce_bench -s SIZE[:CALLS],... [-n CALLS] [-T SECONDS [-e FILE]] [-t FILE] [-w WARM] [-p PAUSE]\n"
+	    "                       [-b [-r RUN]] [-c] [-i] [-I] [-l]\n"
+	    "  -s  sizes, bytes from 4 to 1024M, with K or M, and for each, if not as with -n, how many calls\n"
 	    "  -n  calls of each size (10); -T  goes on for that time, with -n for so many calls at least, until FILE is there\n"
+	    "  -t  jobs take turns: no call is begun before FILE, an int32_t, has the number of calls up to it, warm ones too\n"
 	    "  -w  calls before that are not printed (3), for each size; -p  seconds between calls\n"
 	    "  -b  every other call with Nezha switched off, with -r every other RUN of so many calls; -c  checks all results\n"
 	    "  -i  every other call with MPI_IN_PLACE (those of odd INDEX); -I  integers; -l  each line at once\n",
@@ -303,8 +360,10 @@ int main(int argc, char **argv)
 		else
 			((float *)in)[i] = (float)(rank + (int)(i % 97));
 	memset(out, 0, largest);
+	if (options.turn)
+		open_turn();
 	for (int i = 0; i < options.size_count; i++)
-		run_size(options.sizes[i]);
+		run_size(options.sizes[i], options.calls_of[i] ? options.calls_of[i] : options.calls);
 	free(in);
 	free(out);
 	free(kept.samples);

@@ -195,6 +195,17 @@ class Job:
             self._hear(line)
         return None
 
+    def collect(self, count, after=0.0):
+        """The next `count` calls that began after the time `after`."""
+        calls = []
+        while len(calls) < count:
+            call = self.next_call()
+            if call is None:
+                raise BenchError("the job ended before all calls that were expected")
+            if call.start >= after:
+                calls.append(call)
+        return calls
+
     def end(self):
         """Waits for the end, not long: MPICH often stays in MPI_Finalize when ranks outnumber cores."""
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -6,74 +6,34 @@ import time
 
 import bed
 from bed import NEZHA_MPICH, NEZHA_OPENMPI, Bed
+from stepping import CALLS_ALLOWED, late, step_often, tell_noise
 
 # The library has the lab's unshaped network while rails are cut: it would rightly be found faster.
 RAILS_ONLY = ["NEZHA_REPRODUCIBLE=1"]
-WITHIN = 1.05  # of the new figure's time counts as back
-CALLS_ALLOWED = 5
 ADDED_MS = 150
 RETURN_S = 1.0
 
 
-def collect(job, count, after=0.0):
-    """The next `count` calls that began after the time `after`."""
-    calls = []
-    while len(calls) < count:
-        call = job.next_call()
-        if call is None:
-            raise bed.BenchError("the job ended before the changes were over")
-        if call.start >= after:
-            calls.append(call)
-    return calls
-
-
-def _settled(lab, contender, size, mbits, **more):
-    """The time of a call at these rates when nothing changes."""
-    lab.rates(mbits)
-    return bed.median(lab.measure(contender, [size], 8, 12, **more)[size])
-
-
 def steps(args, verdict):
-    """a rate step, up and down, at 1, 4 and 16 MiB: back at the new figure within 5 calls, every time"""
-    high, low = [500, 500], [500, 200]
+    """a rate step, up and down, at 1, 4 and 16 MiB: back at the new figure within 5 calls, every time; the figure is that
+    of a job that has known no other rates"""
+    high, low = (500, 500), (500, 200)
     for size in args.sizes or [1 << 20, 4 << 20, 16 << 20]:
         with Bed(4, high) as lab:
             for contender in bed.present([NEZHA_OPENMPI, NEZHA_MPICH]):
-                figure = {tuple(m): _settled(lab, contender, size, m) for m in (low, high)}
-                _step_often(args, verdict, lab, contender, size, figure, (low, high))
+                done = step_often(lab, contender, size, {low: {}, high: {}}, args.times)
+                for mbits, some in done.items():
+                    _tell_steps(verdict, lab, f"{bed.size_text(size)} {contender.name}", mbits, some)
 
 
-def _step_often(args, verdict, lab, contender, size, figure, rates):
-    took = {tuple(m): [] for m in rates}
-    job = lab.start(contender, [size], "-T", "3000", "-l", "-w", "12", seconds=600)
-    try:
-        collect(job, 3)
-        for _ in range(args.times):
-            for mbits in rates:
-                lab.rates(mbits)
-                calls = collect(job, 14, time.monotonic())
-                took[tuple(mbits)].append(calls_until_back(calls, figure[tuple(mbits)]))
-    finally:
-        job.end()
-    for mbits, counts in took.items():
-        back = [c for c in counts if c is not None and c <= CALLS_ALLOWED]
-        shown = " ".join("-" if c is None else str(c) for c in counts)
-        share = 100 * bed.bound_us(lab.nodes, size, mbits) / figure[mbits]
-        what = f"{bed.size_text(size)} {contender.name}, step to {'+'.join(map(str, mbits))}"
-        print(f"{what} (settled at {share:.0f} % of the bound): calls until back: {shown}", flush=True)
-        verdict.check(
-            len(back) == len(counts),
-            f"{what}: back within {CALLS_ALLOWED} calls {len(back)} times of {len(counts)}",
-        )
-
-
-def calls_until_back(calls, figure):
-    """How many calls until the figure is reached and, in the median, kept; None if not."""
-    for k, call in enumerate(calls):
-        if call.us <= WITHIN * figure:
-            kept = statistics.median(c.us for c in calls[k:]) <= WITHIN * figure
-            return k + 1 if kept else None
-    return None
+def _tell_steps(verdict, lab, what, mbits, some):
+    what = f"{what}, step to {bed.rails_name(mbits)}"
+    share = 100 * bed.bound_us(lab.nodes, some[0].bytes, mbits) / statistics.median(s.figure for s in some)
+    shown = " ".join("-" if s.back is None else str(s.back) for s in some)
+    print(f"{what} (settled at {share:.0f} % of the bound): calls until back: {shown}", flush=True)
+    tell_noise(some)
+    back = len(some) - late(some)
+    verdict.check(back == len(some), f"{what}: back within {CALLS_ALLOWED} calls {back} times of {len(some)}")
 
 
 def cut(args, verdict):
@@ -91,7 +51,7 @@ def _cut_often(args, verdict, lab, contender, size):
     options = {"seconds": 590, "control": True, "environment": RAILS_ONLY}
     job = lab.start(contender, [size], "-T", "3000", "-l", "-c", "-w", "3", **options)
     try:
-        collect(job, 4)
+        job.collect(4)
         for k in range(args.times):
             rows.append(_cut_once(lab, job, k % 2, both, single))
     finally:
@@ -124,21 +84,21 @@ def _cut_once(lab, job, rail, both, single):
     time.sleep(random.random() * both / 1e6)
     lab.lab("rail", str(rail), "down")
     cut_at = time.monotonic()
-    calls = collect(job, 1)
+    calls = job.collect(1)
     while calls[-1].end < cut_at:
-        calls += collect(job, 1)
+        calls += job.collect(1)
     hit = calls[-1]
     spent = max(0.0, (cut_at - hit.start) * 1e6)
     expected = spent + (1 - min(1.0, spent / both)) * single
-    alone = statistics.median(c.us for c in collect(job, 5))
+    alone = statistics.median(c.us for c in job.collect(5))
     sent = _sent(lab, rail)
     lab.lab("rail", str(rail), "up")
     given_back = time.monotonic()
     used = _used_again(lab, rail, sent, given_back)
-    call = collect(job, 1)[0]
+    call = job.collect(1)[0]
     while call.us > 1.15 * both and call.start < given_back + 20:
-        call = collect(job, 1)[0]
-    collect(job, 3)
+        call = job.collect(1)[0]
+    job.collect(3)
     return max(0.0, hit.us - expected) / 1000, alone / 1000, used, max(0.0, call.start - given_back)
 
 

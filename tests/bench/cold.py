@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a fresh job without a table reaches, and how soon, against the best that any fixed setting does."""
 import statistics
-import time
 
 import bed
 from bed import NEZHA_MPICH, NEZHA_OPENMPI, Bed
-from changes import CALLS_ALLOWED, WITHIN, calls_until_back, collect
+from stepping import CALLS_ALLOWED, WITHIN, late, step_often, tell_noise
+from turns import Player, calls_of_turn, in_turn, ratio_of_turns
 
 RAILS = [(500, 500), (800, 200)]
 SIZES = [256 << 10, 1 << 20, 4 << 20, 16 << 20]
@@ -13,8 +13,6 @@ BLOCKS = ["4K", "8K", "16K", "32K", "64K", "128K", "256K"]
 QUICK_BLOCKS = ["16K", "32K", "64K", "128K"]
 SINGLE_BLOCKS = ["64K"]  # quick
 WARM = 3
-SETTLED = 12  # calls before a step
-AFTER = 14  # calls that are looked at after a step
 
 
 def cold(args, verdict):
@@ -24,14 +22,14 @@ def cold(args, verdict):
     args.rounds = args.rounds or (2 if args.quick else 5)
     with Bed(4, RAILS[0]) as lab:
         for contender in bed.present([NEZHA_OPENMPI, NEZHA_MPICH]):
-            figure = {}
+            best = {}
             for mbits in RAILS:
                 lab.rates(mbits)
-                found = _sweep(args, lab, contender)
+                best[mbits] = _sweep(args, lab, contender)
                 for size in args.sizes:
-                    figure[mbits, size] = _fresh(args, verdict, lab, contender, size, found[size])
+                    _fresh(args, verdict, lab, contender, size, best[mbits][size])
             for size in args.sizes:
-                _steps(args, verdict, lab, contender, size, figure)
+                _steps(args, verdict, lab, contender, size, best)
 
 
 def _settings(lab, quick):
@@ -63,45 +61,34 @@ def _sweep(args, lab, contender):
 
 
 def _fresh(args, verdict, lab, contender, size, setting):
-    """Compares fresh jobs, in turn: whatever a sweep finds best was also lucky.  The setting's median."""
+    """Compares fresh jobs that take turns: whatever a sweep finds best was also lucky."""
+    count = calls_of_turn(bed.bound_us(lab.nodes, size, lab.mbits))
+    turns = -(-args.calls // count)
     ours, fixed, ratios = [], [], []
     for k in range(args.rounds):
-        for way in (0, 1) if k % 2 else (1, 0):
-            more = _fixed(setting) if way else {}
-            calls = lab.measure(contender, [size], args.calls, WARM, **more)[size]
-            (fixed if way else ours).append([c.us for c in calls])
-        ratios.append(statistics.median(ours[-1]) / statistics.median(fixed[-1]))
-    best = statistics.median(us for one in fixed for us in one)
-    middle = statistics.median(us for one in ours for us in one)
+        sizes = f"{size}:{WARM + turns * count}"
+        with Player(lab, contender, sizes) as one, Player(lab, contender, sizes, **_fixed(setting)) as other:
+            done = in_turn([one, other], turns, count, WARM, first=k)
+        for calls, some in zip((ours, fixed), done):
+            calls += some
+        ratios.append(ratio_of_turns(*done)[1])
+    ratio = ratio_of_turns(ours, fixed)[1]
+    best, middle = (statistics.median(us for turn in some for us in turn) for some in (fixed, ours))
     what = f"{contender.name}, {bed.rails_name(lab.mbits)}, {bed.size_text(size)} from cold"
-    good = verdict.check(middle <= WITHIN * best, f"{what}: {middle / best:.3f} times the time of {setting}")
+    good = verdict.check(ratio <= WITHIN, f"{what}: {ratio:.3f} times the time of {setting}")
     print(
         f"  {bed.size_text(size):>6}: {middle / 1000:.2f} ms, {best / 1000:.2f} ms with {setting}: "
-        f"{middle / best:.3f}{'' if good else '!'} (rounds {' '.join(f'{r:.3f}' for r in ratios)})",
+        f"{ratio:.3f}{'' if good else '!'} (rounds {' '.join(f'{r:.3f}' for r in ratios)})",
         flush=True,
     )
-    return best
 
 
-def _steps(args, verdict, lab, contender, size, figure):
-    lab.rates(RAILS[0])
-    took = {mbits: [] for mbits in RAILS}
-    kept = {mbits: [] for mbits in RAILS}
-    job = lab.start(contender, [size], "-T", "3000", "-l", "-w", str(SETTLED), seconds=600)
-    try:
-        collect(job, 3)
-        for _ in range(args.times):
-            for mbits in reversed(RAILS):
-                lab.rates(mbits)
-                calls = collect(job, AFTER, time.monotonic())
-                took[mbits].append(calls_until_back(calls, figure[mbits, size]))
-                kept[mbits].append(bed.median(calls[AFTER // 2 :]) / figure[mbits, size])
-    finally:
-        job.end()
-    for mbits in RAILS:
-        shown = " ".join("-" if c is None else str(c) for c in took[mbits])
-        then = " ".join(f"{k:.2f}" for k in kept[mbits])
+def _steps(args, verdict, lab, contender, size, best):
+    more = {mbits: _fixed(best[mbits][size]) for mbits in reversed(RAILS)}
+    for mbits, steps in step_often(lab, contender, size, more, args.times).items():
+        shown = " ".join("-" if s.back is None else str(s.back) for s in steps)
+        then = " ".join(f"{s.then:.2f}" for s in steps)
         what = f"{contender.name}, {bed.size_text(size)}, step to {bed.rails_name(mbits)}"
-        print(f"{what}: calls until within 5 % of the best fixed setting: {shown}; then {then} times it", flush=True)
-        late = sum(c is None or c > CALLS_ALLOWED for c in took[mbits])
-        verdict.check(not late, f"{what}: {late} of {len(took[mbits])} times later than {CALLS_ALLOWED} calls")
+        print(f"{what}: calls until within 5 % of {best[mbits][size]}: {shown}; then {then} times it", flush=True)
+        tell_noise(steps)
+        verdict.check(not late(steps), f"{what}: {late(steps)} of {len(steps)} times later than {CALLS_ALLOWED} calls")

@@ -231,7 +231,7 @@ def _step_job(lab, part, job, runs):
             if number:
                 lab.rates(mbits)
             done.append(time.monotonic() if number else 0.0)
-            changes.collect(started, calls + 1, done[-1])
+            started.collect(calls + 1, done[-1])
     except bed.BenchError as error:
         run["errors"].append(str(error)[-400:])
         return

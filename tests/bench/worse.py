@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether Nezha, as it is shipped, is ever slower than what it replaces, or than one rail alone."""
+import contextlib
+import math
 import statistics
 
 import bed
 from bed import Bed, Contender
+from turns import Player, calls_of_turn, in_turn, ratio_of_turns
 
 SLOWER = 1.02  # than the best alternative, at any size
 RAILS = [(500, 500), (800, 200), (500,)]
@@ -16,12 +19,15 @@ RUN = 64  # calls in a row of each way, there: the first of them may live on wha
 NAMES = ["nezha", "native", "one rail"]
 IN_TURN = "in turn"  # Nezha within one job with the library
 LONGER = 4  # times as long for each smaller size: microseconds are noisy
+LEAST_US = 500  # that a call takes for sure, by the rails or the library
+CLEAR = 0.9  # jobs of one kind do not differ by so much at 64 KiB and above: whatever a round shows is right
+MOST = 3  # times as many rounds for sizes that are not decided
 WARM = 3  # calls of each size that it may take to learn
 
 
 def worse(args, verdict):
     """every size, with Nezha as it is shipped and by the better of the library alone and Nezha on the fastest rail
-    alone, in rounds: none more than 2 % slower after 3 calls.  Below 64 KiB jobs differ by more than that, so there Nezha
+    alone, in rounds of live jobs that take turns: none more than 2 % slower after 3 calls.  Below 64 KiB jobs differ by more than that, so there Nezha
     and the library are compared within one job, in which Nezha is switched on and off in turn: for runs of 64 calls, and
     below 16 KiB, where the library always does the calls, for single ones, after some that have used the rails"""
     args.sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
@@ -35,73 +41,104 @@ def worse(args, verdict):
                     _compare(args, verdict, lab, mpi)
 
 
-def _job(args, lab, contender, sizes, seconds, *options):
-    return lab.measure(contender, sizes, args.calls, WARM, "-T", str(seconds), *options, seconds=300)
-
-
-def _jobs_in_turn(args, lab, ours, sizes, k):
-    """One round of a job for each of NAMES; another one goes first in each round.  Yields name, size, calls."""
+def _jobs_in_turn(args, lab, ours, sizes, first):
+    """One round of live jobs that take turns, one for each of NAMES.  Yields name, size, turns."""
     fastest = lab.mbits.index(max(lab.mbits))
-    ways = [
-        (NAMES[0], ours, sizes),
-        (NAMES[1], ours._replace(nezha=False), [s for s in sizes if s >= UNEVEN]),
-        (NAMES[2], ours._replace(rail=fastest, settings=("NEZHA_REPRODUCIBLE=1",)), sizes),
-    ]
-    for name, contender, some in ways[k % 3 :] + ways[: k % 3]:
-        for size, calls in _job(args, lab, contender, some, args.seconds).items() if some else ():
-            yield name, size, calls
+    alone = ours._replace(rail=fastest, settings=("NEZHA_REPRODUCIBLE=1",))
+    ways = {NAMES[0]: (ours, sizes), NAMES[1]: (ours._replace(nezha=False), [s for s in sizes if s >= UNEVEN]), NAMES[2]: (alone, sizes)}
+    plan = {size: _turns(args, lab, size) for size in sizes}
+    with contextlib.ExitStack() as stack:
+        players = {}
+        for name, (contender, some) in ways.items():
+            if some:
+                counts = ",".join(f"{s}:{WARM + math.prod(plan[s])}" for s in some)
+                players[name] = stack.enter_context(Player(lab, contender, counts, seconds=600))
+        for size in sizes:
+            names = [n for n in players if size in ways[n][1]]
+            yield from ((n, size, t) for n, t in zip(names, in_turn([players[n] for n in names], *plan[size], WARM, first)))
+
+
+def _turns(args, lab, size):
+    """(how many turns, of how many calls)."""
+    expected = LEAST_US + 1.2 * bed.bound_us(lab.nodes, size, lab.mbits)
+    calls = max(args.calls, args.seconds * 1e6 / expected)
+    count = calls_of_turn(expected)
+    return math.ceil(calls / count), count
 
 
 def _within_a_job(args, lab, ours, sizes, first, *options):
     """One round of one job in which Nezha is on and off in turn, of the sizes `first` and then of `sizes`."""
-    done = _job(args, lab, ours, [*first, *sizes], LONGER * args.seconds, "-b", *options)
+    options = ["-T", str(LONGER * args.seconds), "-b", *options]
+    done = lab.measure(ours, [*first, *sizes], args.calls, WARM, *options, seconds=300)
     for size in sizes:
         for name, how in ((IN_TURN, NAMES[0]), (NAMES[1], NAMES[1])):
-            yield name, size, [c for c in done[size] if c.how == how]
+            times = [c.us for c in done[size] if c.how == how]
+            yield name, size, [times[k : k + RUN] for k in range(0, len(times), RUN)]
+
+
+def _round(args, lab, mpi, sizes, k):
+    """One round.  Yields name, size, turns."""
+    ours = Contender("Nezha", mpi, True, False)
+    small = [s for s in sizes if s < SMALLEST]
+    uneven = [s for s in sizes if SMALLEST <= s < UNEVEN]
+    large = [s for s in sizes if s >= SMALLEST]
+    if large:
+        yield from _jobs_in_turn(args, lab, ours, large, k)
+    if uneven:
+        yield from _within_a_job(args, lab, ours, uneven, [], "-r", str(RUN))
+    if small:
+        yield from _within_a_job(args, lab, ours, small, [SMALLEST])
 
 
 def _measure(args, lab, mpi):
-    """{name: {size: [[microseconds of each call] of each round]}}"""
-    times = {name: {s: [] for s in args.sizes} for name in [*NAMES, IN_TURN]}
-    ours = Contender("Nezha", mpi, True, False)
-    small = [s for s in args.sizes if s < SMALLEST]
-    uneven = [s for s in args.sizes if SMALLEST <= s < UNEVEN]
-    large = [s for s in args.sizes if s >= SMALLEST]
-    for k in range(args.rounds):
-        done = list(_jobs_in_turn(args, lab, ours, large, k)) if large else []
-        done += _within_a_job(args, lab, ours, uneven, [], "-r", str(RUN)) if uneven else []
-        done += _within_a_job(args, lab, ours, small, [SMALLEST]) if small else []
-        for name, size, calls in done:
-            times[name][size].append([c.us for c in calls])
-    return times
+    """{size: [{name: [turn, that is a list of microseconds]} of each round]}"""
+    rounds = {s: [] for s in args.sizes}
+    for k in range(MOST * args.rounds):
+        sizes = [s for s in args.sizes if not _decided(args, s, rounds[s])]
+        if not sizes:
+            break
+        for size in sizes:
+            rounds[size].append({})
+        for name, size, turns in _round(args, lab, mpi, sizes, k):
+            rounds[size][-1][name] = turns
+    return rounds
 
 
-def _ratio(times):
-    """Of Nezha's median to the least of the others', each of the same kind of job as Nezha's beside it."""
-    medians = {name: statistics.median(some) for name, some in times.items()}
-    ours = medians.get(NAMES[0])
-    return max((medians.get(IN_TURN, ours) if name == NAMES[1] else ours) / medians[name] for name in NAMES[1:] if name in medians)
+def _decided(args, size, rounds):
+    """Whether more rounds would hardly change the answer: all of them, and the ratio's 95 %, are on one side of the allowed one."""
+    if not rounds:
+        return False
+    low, _, high = _ratio(_joined(rounds))
+    if len(rounds) < args.rounds:
+        return size >= UNEVEN and high < CLEAR
+    each = [_ratio(_joined([one]))[1] for one in rounds]
+    return min(low, *each) > SLOWER or max(high, *each) <= SLOWER
+
+
+def _joined(rounds):
+    """{name: the turns of all rounds}"""
+    return {name: sum((one[name] for one in rounds), []) for name in rounds[0]}
+
+
+def _ratio(turns):
+    """(low, median, high) of Nezha's time to the least of the others', each beside the turns of Nezha's that it was measured with."""
+    pairs = [(IN_TURN if name == NAMES[1] and IN_TURN in turns else NAMES[0], name) for name in NAMES[1:] if name in turns]
+    return max((ratio_of_turns(turns[ours], turns[name]) for ours, name in pairs if ours in turns), key=lambda r: r[1])
 
 
 def _compare(args, verdict, lab, mpi):
     where = f"{mpi}, {lab.nodes} ranks, {bed.rails_name(lab.mbits)}"
-    print(f"{where} Mbit, {args.rounds} rounds: median us, Nezha's to the least other (! missed)")
-    print(f"  {'size':>6}" + "".join(f"{n:>11}" for n in [*NAMES, IN_TURN]) + f" {'ratio':>7}  quartiles of the rounds")
-    times = _measure(args, lab, mpi)
-    for size in args.sizes:
-        rounds = {name: one[size] for name, one in times.items() if one[size]}
-        ratio = _ratio({name: sum(one, []) for name, one in rounds.items()})
-        each = [_ratio({name: one[k] for name, one in rounds.items()}) for k in range(args.rounds)]
-        quarters = statistics.quantiles(each, n=4, method="inclusive") if len(each) > 1 else each * 3
-        spread = " ".join(f"{q:.3f}" for q in quarters)
-        good = verdict.check(
-            ratio <= SLOWER,
-            f"{where}, {bed.size_text(size)}: {100 * (ratio - 1):+.1f} % (quartiles of the rounds {spread})",
-        )
-        cells = [f"{statistics.median(sum(rounds[n], [])):.0f}" if n in rounds else "" for n in [*NAMES, IN_TURN]]
+    print(f"{where} Mbit: median us, Nezha's to the least other (! missed) with its 95 %, rounds and theirs")
+    print(f"  {'size':>6}" + "".join(f"{n:>9}" for n in [*NAMES, IN_TURN]) + f" {'ratio':>6}{'95 %':>12} rounds", flush=True)
+    for size, rounds in _measure(args, lab, mpi).items():
+        turns = _joined(rounds)
+        low, ratio, high = _ratio(turns)
+        spread = f"{low:.3f}-{high:.3f}"
+        good = verdict.check(ratio <= SLOWER, f"{where}, {bed.size_text(size)}: {100 * (ratio - 1):+.1f} % ({spread})")
+        each = sorted(_ratio(_joined([one]))[1] for one in rounds)
+        cells = [f"{statistics.median(sum(turns[n], [])):.0f}" if n in turns else "" for n in [*NAMES, IN_TURN]]
         print(
-            f"  {bed.size_text(size):>6}"
-            + "".join(f"{c:>11}" for c in cells)
-            + f" {ratio:>7.3f}{' ' if good else '!'} {spread}",
+            f"  {bed.size_text(size):>6}{''.join(f'{c:>9}' for c in cells)} {ratio:6.3f}{' ' if good else '!'}{spread:>11}"
+            f" {len(each):2} {each[0]:.3f}-{each[-1]:.3f}",
             flush=True,
         )

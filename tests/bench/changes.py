@@ -6,7 +6,7 @@ import time
 
 import bed
 from bed import NEZHA_MPICH, NEZHA_OPENMPI, Bed
-from stepping import CALLS_ALLOWED, late, step_often, tell_noise
+from stepping import CALLS_ALLOWED, late, step_often, tell_chance, tell_noise
 
 # The library has the lab's unshaped network while rails are cut: it would rightly be found faster.
 RAILS_ONLY = ["NEZHA_REPRODUCIBLE=1"]
@@ -18,12 +18,15 @@ def steps(args, verdict):
     """a rate step, up and down, at 1, 4 and 16 MiB: back at the new figure within 5 calls, every time; the figure is that
     of a job that has known no other rates"""
     high, low = (500, 500), (500, 200)
+    every = []
     for size in args.sizes or [1 << 20, 4 << 20, 16 << 20]:
         with Bed(4, high) as lab:
             for contender in bed.present([NEZHA_OPENMPI, NEZHA_MPICH]):
                 done = step_often(lab, contender, size, {low: {}, high: {}}, args.times)
                 for mbits, some in done.items():
                     _tell_steps(verdict, lab, f"{bed.size_text(size)} {contender.name}", mbits, some)
+                    every += some
+    tell_chance(every)
 
 
 def _tell_steps(verdict, lab, what, mbits, some):

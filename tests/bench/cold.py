@@ -4,7 +4,7 @@ import statistics
 
 import bed
 from bed import NEZHA_MPICH, NEZHA_OPENMPI, Bed
-from stepping import CALLS_ALLOWED, WITHIN, late, step_often, tell_noise
+from stepping import CALLS_ALLOWED, WITHIN, late, step_often, tell_chance, tell_noise
 from turns import Player, calls_of_turn, in_turn, ratio_of_turns
 
 RAILS = [(500, 500), (800, 200)]
@@ -20,6 +20,7 @@ def cold(args, verdict):
     fixed setting, and again within 5 calls after each step between these rates"""
     args.sizes = args.sizes or SIZES
     args.rounds = args.rounds or (2 if args.quick else 5)
+    steps = []
     with Bed(4, RAILS[0]) as lab:
         for contender in bed.present([NEZHA_OPENMPI, NEZHA_MPICH]):
             best = {}
@@ -29,7 +30,8 @@ def cold(args, verdict):
                 for size in args.sizes:
                     _fresh(args, verdict, lab, contender, size, best[mbits][size])
             for size in args.sizes:
-                _steps(args, verdict, lab, contender, size, best)
+                steps += _steps(args, verdict, lab, contender, size, best)
+    tell_chance(steps)
 
 
 def _settings(lab, quick):
@@ -84,11 +86,14 @@ def _fresh(args, verdict, lab, contender, size, setting):
 
 
 def _steps(args, verdict, lab, contender, size, best):
+    """All steps of a size."""
     more = {mbits: _fixed(best[mbits][size]) for mbits in reversed(RAILS)}
-    for mbits, steps in step_often(lab, contender, size, more, args.times).items():
+    done = step_often(lab, contender, size, more, args.times)
+    for mbits, steps in done.items():
         shown = " ".join("-" if s.back is None else str(s.back) for s in steps)
         then = " ".join(f"{s.then:.2f}" for s in steps)
         what = f"{contender.name}, {bed.size_text(size)}, step to {bed.rails_name(mbits)}"
         print(f"{what}: calls until within 5 % of {best[mbits][size]}: {shown}; then {then} times it", flush=True)
         tell_noise(steps)
         verdict.check(not late(steps), f"{what}: {late(steps)} of {len(steps)} times later than {CALLS_ALLOWED} calls")
+    return sum(done.values(), [])

@@ -11,7 +11,7 @@ endif
 CLEANFILES += $(bench_names:=.mpich) $(bench_names:=.openmpi)
 EXTRA_DIST += $(bench_names:=.c) tests/bench/core tests/bench/node tests/bench/control tests/bench/ina \
 	tests/bench/results tests/bench/demo tests/bench/storm tests/bench/verbs_faults \
-	tests/bench/bed.py tests/bench/changes.py tests/bench/checks.py tests/bench/cold.py tests/bench/crowds.py tests/bench/experiments.py tests/bench/faults.py \
+	tests/bench/bed.py tests/bench/chance.py tests/bench/changes.py tests/bench/checks.py tests/bench/cold.py tests/bench/crowds.py tests/bench/experiments.py tests/bench/faults.py \
 	tests/bench/figures.py tests/bench/hits.py tests/bench/kinds.py tests/bench/labours.py tests/bench/mixes.py tests/bench/pages.py tests/bench/plot.py tests/bench/prices.py \
 	tests/bench/runs.py tests/bench/scene.py tests/bench/standstill.py tests/bench/stepping.py tests/bench/stolen.py tests/bench/tally.py tests/bench/turns.py tests/bench/verbs tests/bench/worse.py
 # make would take the script for something to be built from storm.c
@@ -19,8 +19,8 @@ tests/bench/storm: ;
 tests/bench/storm.mpich tests/bench/storm.openmpi: $(top_srcdir)/tests/mpi/common.h
 
 # faults of TCP rails while calls run: make check-faults SEED=n COUNT=n; a slice of it is part of make check
-TESTS += tests/bench/storm.test tests/bench/stolen.test tests/bench/tally.test
-EXTRA_DIST += tests/bench/storm.test tests/bench/stolen.test tests/bench/tally.test
+TESTS += tests/bench/storm.test tests/bench/stolen.test tests/bench/tally.test tests/bench/turns.test
+EXTRA_DIST += tests/bench/storm.test tests/bench/stolen.test tests/bench/tally.test tests/bench/turns.test
 SEED = 1
 COUNT = 100
 check-faults:

@@ -5,6 +5,7 @@ import statistics
 from collections import namedtuple
 
 import bed
+from chance import by_chance
 from turns import Player
 
 WITHIN = 1.05  # of the new figure's time counts as back
@@ -46,6 +47,11 @@ def late(steps):
     return sum(_late(s.back) for s in steps)
 
 
+def _seem_late(steps):
+    """How many, by the same rule, of those that cannot be."""
+    return sum(_late(_back(s.known, s.figure)) for s in steps)
+
+
 def step_often(lab, contender, size, rates, times):
     """{rates: [Step]}; `rates`, in the order of the steps, has what distinguishes the jobs beside it from the one that meets the
     steps.  That begins at the last of them; no job makes a call while the rates change."""
@@ -77,6 +83,16 @@ def step_often(lab, contender, size, rates, times):
 def tell_noise(steps):
     """What a miss is worth: single calls' noise is taken out by the steps' number, or seen in a job that cannot be late."""
     medians = (statistics.median(s.us[k] / s.figure for s in steps) for k in range(SHOWN))
-    known = sum(_late(_back(s.known, s.figure)) for s in steps)
+    known = _seem_late(steps)
     print(f"  each call's median, times the figure: {' '.join(f'{m:.2f}' for m in medians)}", end="; ")
     print(f"of a job that knew the rates {known} of {len(steps)} seem late", flush=True)
+
+
+def tell_chance(steps):
+    """The same for the steps of a whole command."""
+    met, known, all_of = late(steps), _seem_late(steps), len(steps)
+    chance = by_chance(all_of, met, all_of, known)
+    print(
+        f"later than {CALLS_ALLOWED} calls: {met} of {all_of}, of jobs that knew the rates {known}; so many are by chance with a probability of {chance:.2f}",
+        flush=True,
+    )

@@ -5,6 +5,7 @@ import statistics
 
 import bed
 import kinds
+from chance import by_chance
 from hits import quantile
 
 TARGETS = {  # ms added: median, 99 %
@@ -36,14 +37,6 @@ def which(row):
 def lateness(over):
     """How many calls there are, and how many of them are late, from what each took more than it should, ms."""
     return [len(over), sum(ms > LATER_MS for ms in over)]
-
-
-def by_chance(all_after, late_after, all_before, late_before):
-    """How likely so many late calls or more are among those after, if all are late alike (Fisher's exact test, one-sided)."""
-    late, calls = late_after + late_before, all_after + all_before
-    most = min(late, all_after)
-    ways = sum(math.comb(all_after, k) * math.comb(all_before, late - k) for k in range(late_after, most + 1))
-    return ways / math.comb(calls, late)
 
 
 def show(args, row, fault):

@@ -60,19 +60,19 @@ static struct {
 static struct {
 	const _Atomic int32_t *allowed;
 	int made;
-} turn;
+} turns;
 
 static void open_turn(void)
 {
 	int fd = open(options.turn, O_RDONLY);
-	void *map = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*turn.allowed), PROT_READ, MAP_SHARED, fd, 0);
+	void *map = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(*turns.allowed), PROT_READ, MAP_SHARED, fd, 0);
 
 	if (map == MAP_FAILED) {
 		perror(options.turn);
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	close(fd);
-	turn.allowed = map;
+	turns.allowed = map;
 }
 
 /* Sleeps, as the other job's ranks need the processors; the launcher's time limit ends it if no turn comes. */
@@ -80,17 +80,17 @@ static void await_turn(void)
 {
 	useconds_t wait = 50;
 
-	while (turn.made >= atomic_load(turn.allowed)) {
+	while (turns.made >= atomic_load(turns.allowed)) {
 		usleep(wait);
 		wait = 2 * wait < TURN_LOOK_US ? 2 * wait : TURN_LOOK_US;
 	}
-	turn.made++;
+	turns.made++;
 }
 
 /* The same on all ranks: the number is not raised before rank 0 has told of the turn's last call. */
 static bool turn_is_over(void)
 {
-	return turn.allowed && turn.made == atomic_load(turn.allowed);
+	return turns.allowed && turns.made == atomic_load(turns.allowed);
 }
 
 static double now(void)
@@ -133,7 +133,7 @@ static struct sample measure(size_t n, bool in_place, double *start, double *end
 		memset(out, 0xff, n * sizeof(float));
 	if (options.pause > 0)
 		usleep((useconds_t)(options.pause * 1e6));
-	if (turn.allowed)
+	if (turns.allowed)
 		await_turn();
 	MPI_Barrier(MPI_COMM_WORLD);
 	cpu = processor();

@@ -13,6 +13,7 @@ CALLS_ALLOWED = 5
 SETTLED = 12  # calls before the first step, of each job
 AFTER = 14  # calls that are looked at after a step
 BESIDE = 10  # calls of the job beside it before these, and after
+LIMIT = 1800  # s, for all steps of a size: 40 of 16 MiB are 2,000 calls of 0.3 s
 SHOWN = 8  # calls after a step, whose medians are told
 
 
@@ -60,7 +61,7 @@ def step_often(lab, contender, size, rates, times):
     with contextlib.ExitStack() as stack:
 
         def settled(**more):
-            one = stack.enter_context(Player(lab, contender, f"{size}:{calls}", seconds=600, **more))
+            one = stack.enter_context(Player(lab, contender, f"{size}:{calls}", seconds=LIMIT, **more))
             one.turn(SETTLED)
             return one
 

@@ -296,9 +296,9 @@ class Bed:
             command.append("-i")
         if contender.nezha:
             rails = self.rails if contender.rail is None else self.rails.split(",")[contender.rail]
-            settings = (*contender.settings, *environment)
-            for assignment in (f"LD_PRELOAD={contender.preload or PRELOAD}", f"NEZHA_RAILS={rails}", *settings):
-                command += ["-e", assignment]
+            given = (f"LD_PRELOAD={contender.preload or PRELOAD}", f"NEZHA_RAILS={rails}", *contender.settings, *environment)
+            for key, value in dict(a.split("=", 1) for a in given).items():  # the last one counts
+                command += ["-e", f"{key}={value}"]
         return [
             *command,
             contender.mpi,

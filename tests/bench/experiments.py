@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The experiments of `results`: which contenders, sizes, nodes and rates; nothing is measured here."""
+import math
+
 import bed
 from bed import MPICH, NEZHA_MPICH, NEZHA_OPENMPI, OPENMPI, OPENMPI_RING
 from runs import Part
@@ -16,6 +18,8 @@ EQUAL, UNEQUAL = (500, 500), (800, 200)
 EIGHT = (250, 250)  # what two cores can carry for 8 nodes
 LARGE = 1 << 20  # from here on few calls of each size
 WARM = 4  # a size's first calls, which are left out: Nezha learns from the first three, or four, what is faster
+SMALL = 128 << 10  # below this it learns from runs of calls,
+SETTLE = 100  # most of it in so many: OSU's benchmarks make a thousand calls of such a size
 
 
 def named(contender, name, **fields):
@@ -30,10 +34,12 @@ def sizes_from(low, high, step):
     return found
 
 
-def _spans(sizes, small, large):
-    """Few calls of large sizes, more of small ones."""
-    groups = ([s for s in sizes if s < LARGE], small), ([s for s in sizes if s >= LARGE], large)
-    return [g for g in groups if g[0]]
+def _spans(sizes, middle, large, small=0):
+    """Few calls of large sizes, more of others; `small`: of those below SMALL, if they have a number of their own."""
+    border = SMALL if small else 0
+    groups = (0, border, small), (border, LARGE, middle), (LARGE, math.inf, large)
+    spans = [([s for s in sizes if low <= s < high], calls) for low, high, calls in groups]
+    return [span for span in spans if span[0]]
 
 
 def _rates_of(nodes):
@@ -61,10 +67,10 @@ def latency(quick, wanted):
                 contenders.insert(6, named(MPICH, "MPICH, ring, one rail", rail=fastest))
             most = (8 if nodes > 4 else 64) << 20
             sizes = sizes_from(2 << 10, most, 4 if quick else 2)
-            spans = _spans(sizes, 6 if quick else 15, 2 if quick else 3)
+            spans = _spans(sizes, 6 if quick else 15, 2 if quick else 3, 20 if quick else 60)
             # where it is slower than its ring by far, its default would take most of the time
             limits = {"MPICH, default": LARGE}
-            parts.append(Part("latency", nodes, mbits, contenders, BOTH, spans, WARM, 2, limits))
+            parts.append(Part("latency", nodes, mbits, contenders, BOTH, spans, WARM, 2, limits, settle=(SMALL, SETTLE)))
     return parts
 
 

@@ -86,7 +86,8 @@ def _head(machines):
         cluster's adapters would do. Times are the slowest rank's, of MPI_Allreduce of floats with MPI_SUM, one rank on
         each node, in ms: median (least-most). The contenders take turns, in each round another one goes first.
         Without a table Nezha learns in its first calls of a size class whether the rails or the library is faster; so
-        the first calls of each size, {WARM} unless said, are left out: this is the steady state."""
+        the first calls of each size, {WARM} unless said, are left out: this is the steady state. (Of small sizes it
+        learns longer, and more are left out, of all contenders: OSU's benchmarks make a thousand calls of these.)"""
     )
     for k, m in enumerate(machines):
         which = f"Machine {k + 1}: " if len(machines) > 1 else "The machine: "
@@ -120,6 +121,9 @@ def _facts(part, machines):
     which = f" on machine {machines.index(part['machine']) + 1}" if len(machines) > 1 else ""
     warm = sorted({run["warm"] for run in part["runs"]})
     left_out = f"{warm[-1]}" + (f" (peers: {warm[0]})" if len(warm) > 1 else "")
+    below, settle = part.get("settle", (0, 0))
+    if settle:
+        left_out += f", of those below {bed.size_text(below)} {settle}"
     counted = calls_text(part)
     if part.get("phases"):
         steps = next((run["steps"] for run in part["runs"] if run.get("steps")), [[[]]])

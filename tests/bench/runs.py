@@ -3,7 +3,7 @@
 
 A part is one experiment on one lab (nodes and rates).  results.json is
   {"version": 1, "parts": [{"experiment", "nodes", "mbits", "date", "machine", "command", "lab", "quick",
-                            "rounds", "ours": [names], "runs": [run]}]}
+                            "rounds", "settle": [bytes, calls], "ours": [names], "runs": [run]}]}
 and a run, what one contender did,
   {"contender", "command", "warm", "us": {size: [time of each call]}, "errors": [text],
    "rails": {size: {device: bytes sent}} (where the report was asked for),
@@ -30,13 +30,13 @@ VERSION = 1
 LINE = 79  # columns of the progress line
 FIELDS = "experiment nodes mbits date machine command lab quick rounds ours runs".split()
 
-# spans: [(sizes, calls of each)], one job each; limits: {contender's name: its largest size}; pairs: each job also
+# spans: [(sizes, calls of each)], one job each; settle: (bytes, calls): of sizes below, every contender's first calls that are left out; limits: {contender's name: its largest size}; pairs: each job also
 # takes every other call without Nezha; report: Nezha's own report gives the bytes over each rail; phases: the
 # rates that follow one another while the job runs, with `calls` in each; ours: whom the others are compared with
 Part = namedtuple(
     "Part",
-    "experiment nodes mbits contenders ours spans warm rounds limits pairs report phases",
-    defaults=({}, False, False, ()),
+    "experiment nodes mbits contenders ours spans warm rounds limits pairs report phases settle",
+    defaults=({}, False, False, (), (0, 0)),
 )
 
 
@@ -112,17 +112,21 @@ def expected_us(contender, nodes, mbits, size):
     return 300 + factor * bed.bound_us(nodes, size, rails)
 
 
+def _warm(part, contender):
+    """The first calls of a size that are left out.  The library's own call within what Nezha learns from is the slow one."""
+    return part.warm if contender.nezha else 1
+
+
 def jobs(part):
     """The jobs of one round: [(contender, sizes, calls, warm, estimated seconds)]."""
     found = []
     for contender in part.contenders:
-        # The library's own call within what Nezha learns from is the slow one.
-        warm = part.warm if contender.nezha else 1
         slow = bed.Contender("", contender.mpi, False, False)
         for sizes, calls in part.spans:
             sizes = [s for s in sizes if s <= part.limits.get(contender.name, s)]
             if not sizes:
                 continue
+            warm = part.settle[1] if sizes[-1] < part.settle[0] else _warm(part, contender)
             us = sum((warm + calls) * expected_us(contender, part.nodes, part.mbits, s) for s in sizes)
             if contender.nezha:
                 times = calls + warm if part.pairs else 1
@@ -186,14 +190,14 @@ def _report(path, sizes, run):
                     at[device] = at.get(device, 0) + count
 
 
-def _empty(lab, contender, warm):
-    return {"contender": contender.name, "command": "", "warm": warm, "us": {}, "errors": []}
+def _empty(part, contender):
+    return {"contender": contender.name, "command": "", "warm": _warm(part, contender), "us": {}, "errors": []}
 
 
 def _run_job(lab, part, job, scratch, runs):
     """One job: its calls go into `runs`; one that fails is noted there, and the others go on."""
     contender, sizes, calls, warm, estimate = job
-    run = runs.setdefault(contender.name, _empty(lab, contender, warm))
+    run = runs.setdefault(contender.name, _empty(part, contender))
     options = {"seconds": int(30 + 4 * estimate / part.rounds)}
     arguments = ["-n", str(calls), "-w", str(warm), *(["-b"] if part.pairs else [])]
     path = os.path.join(scratch, "report.json")
@@ -209,7 +213,7 @@ def _run_job(lab, part, job, scratch, runs):
     for call in done:
         if call.how == "native":
             name = contender.name + ", off"
-            to = runs.setdefault(name, dict(_empty(lab, contender, warm), contender=name, command=run["command"]))
+            to = runs.setdefault(name, dict(_empty(part, contender), contender=name, command=run["command"]))
         else:
             to = run
         to["us"].setdefault(str(call.bytes), []).append(call.us)
@@ -220,7 +224,7 @@ def _run_job(lab, part, job, scratch, runs):
 def _step_job(lab, part, job, runs):
     """One job while the rates change; a phase begins with the call that runs when the lab begins to set its rates."""
     contender, sizes, calls, warm, _ = job
-    run = runs.setdefault(contender.name, _empty(lab, contender, warm))
+    run = runs.setdefault(contender.name, _empty(part, contender))
     lab.rates(part.phases[0])
     started = lab.start(contender, sizes, "-T", "3000", "-l", "-w", str(warm), seconds=120)
     began, done = [], []  # when the lab began to set a phase's rates, and when it had
@@ -273,6 +277,7 @@ def take(part, progress, command, quick):
         "lab": shlex.join(up),
         "quick": quick,
         "rounds": part.rounds,
+        "settle": list(part.settle),
         "ours": [c.name for c in part.contenders if c.name in part.ours],
         "runs": sorted(runs.values(), key=lambda r: order.index(r["contender"].removesuffix(", off"))),
     }

@@ -104,7 +104,8 @@ int nezha_agree(MPI_Comm handle, struct nezha_comm *comm, const struct nezha_pla
 	mine = (struct nezha_statement){
 		.call = ++comm->checked,
 		.bytes = bytes,
-		.model = nezha_model_digest(comm->model),
+		/* of one that is left to the library some ranks may have none */
+		.model = nezha_comm_is_open(comm) ? nezha_model_digest(comm->model) : 0,
 		.plan = nezha_plan_digest(plan),
 	};
 	nezha_statement_spread(&mine, words);

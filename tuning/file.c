@@ -106,6 +106,9 @@ static int open_alone(const char *new)
 {
 	int fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
+	/* Another user's, in a folder of several: a lock needs no more. */
+	if (fd < 0 && errno == EACCES)
+		fd = open(new, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || is_ours(fd, new))
 		return fd;
 	close(fd);

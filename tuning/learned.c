@@ -243,7 +243,7 @@ int nezha_learned_write(const struct nezha_learned *learned, const struct nezha_
 	/* Before it is read: what another job or nezha-tune puts into it until it is written would be lost. */
 	reserved = nezha_file_reserve(path, NEZHA_FILE_PATIENCE);
 	if (reserved < 0) {
-		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %m%s", path,
+		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %s.new: %m%s", path, path,
 		            errno == EBUSY ? ", others have been writing it for some seconds" : "");
 		return NEZHA_ERR_SYSTEM;
 	}

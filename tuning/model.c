@@ -53,6 +53,9 @@ static struct nezha_choice choose_early(const struct nezha_model *model, uint64_
 
 	if (nezha_model_is_shy(model))
 		return choice_of(NEZHA_ALG_RING, bytes);
+	/* Only a call over the rails makes room for what the library's would tell. */
+	if (model->pending_count == NEZHA_MODEL_PENDING)
+		return slower == NEZHA_ALG_RING ? carrier(bytes, block) : choice_of(NEZHA_ALG_RING, bytes);
 	if (class->cost[NEZHA_ALG_NATIVE].tried > nezha_model_is_cold_library(model, k))
 		return slower == NEZHA_ALG_RING && !class->cost[NEZHA_ALG_RING].count ? carrier(bytes, block)
 		       : choice_of(NEZHA_ALG_RING, bytes);

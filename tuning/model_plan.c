@@ -148,13 +148,24 @@ static void plan_first_by_run(const struct nezha_model *model, struct nezha_mode
 		nezha_model_plan_again(model, class);
 }
 
+/* The library's first run is told of in the first call of the first try, which ends there if that shows that it would be dear. */
+static void end_first_by_run(const struct nezha_model *model, struct nezha_model_class *class, struct rivals costs)
+{
+	if (class->best == NEZHA_ALG_NATIVE && class->pause == SOON && 100 * costs.most >= NEAR_SMALL_PERCENT * costs.least)
+		plan_first_by_run(model, class, costs);
+}
+
 void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model_class *class)
 {
 	uint32_t k = (uint32_t)(class - model->classes), planned = class->retry_at;
 	struct rivals costs = rivals_of(model, k);
 
-	if (class->tries || nezha_model_is_retry(model, k))
+	if (class->tries)
 		return;
+	if (nezha_model_is_retry(model, k)) {
+		end_first_by_run(model, class, costs);
+		return;
+	}
 	if (class->pause == SOON) {
 		plan_first_by_run(model, class, costs);
 		return;

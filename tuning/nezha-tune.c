@@ -82,6 +82,19 @@ static int check_where(struct run *run)
 	return NEZHA_OK;
 }
 
+/* A launcher that starts what it likes would have another scale's rules replaced. */
+static int check_scale(const struct run *run)
+{
+	const struct nezha_scale *scale = &run->measured->scale;
+	int ranks = run->progress.ranks, ppn = run->options->ppn;
+
+	if (scale->ranks == ranks && scale->ppn == ppn)
+		return NEZHA_OK;
+	nezha_tune_problem("--mpirun started %d ranks, %d on a node, where %d were wanted, %d on a node: it must take the number that "
+	                   "nezha-tune gives it", scale->ranks, scale->ppn, ranks, ppn);
+	return NEZHA_ERR_INVALID;
+}
+
 /* Keeps a line for the journal until its size is finished. */
 static void keep(struct run *run, const char *line)
 {
@@ -137,6 +150,9 @@ static int take_line(const char *line, void *context)
 		return NEZHA_OK;
 	case NEZHA_MEASURED_END:
 		return NEZHA_OK;
+	case NEZHA_MEASURED_JOB:
+		keep(run, line);
+		return check_scale(run);
 	default:
 		keep(run, line);
 		return NEZHA_OK;
@@ -223,12 +239,28 @@ static int measure_again(struct run *run, double spent)
 	return status;
 }
 
+/* Whether the same command, given again, would measure what the table has: the journal must keep it until all scales are through. */
+static bool begins_anew(const struct run *run)
+{
+	return run->options->again || run->output.apart;
+}
+
 /* All is measured of the scale: it goes into the table. */
-static int conclude(struct run *run)
+static int finish_scale(struct run *run)
 {
 	int status = nezha_tune_output_put(&run->output, run->measured);
 
-	return status == NEZHA_OK ? nezha_tune_journal_conclude(&run->journal, run->measured) : status;
+	return status == NEZHA_OK && !begins_anew(run) ? nezha_tune_journal_conclude(&run->journal, run->measured) : status;
+}
+
+static int conclude_all(struct run *run, const struct nezha_tune_list *scales)
+{
+	int status = NEZHA_OK;
+
+	for (size_t i = 0; i < scales->count && status == NEZHA_OK; i++)
+		status = nezha_tune_journal_conclude(
+			&run->journal, nezha_tune_journal_scale(&run->journal, (int)scales->value[i], run->options->ppn));
+	return status;
 }
 
 static int tune_scale(struct run *run, int ranks)
@@ -248,11 +280,17 @@ static int tune_scale(struct run *run, int ranks)
 	if (missing.count < run->options->sizes.count)
 		nezha_tune_show(&run->progress, "%5d         %zu of %zu sizes are known from the journal", ranks,
 		                run->options->sizes.count - missing.count, run->options->sizes.count);
+	if (run->measured->count + missing.count > NEZHA_MEASURED_SIZES) {
+		nezha_tune_problem("the journal \"%s\" has %zu sizes of %d ranks, %zu more are one too many or more: up to %d may be measured; "
+		                   "ask for fewer (--sizes), or remove it", run->journal.path, run->measured->count, ranks, missing.count,
+		                   NEZHA_MEASURED_SIZES);
+		return NEZHA_ERR_INVALID;
+	}
 	if (missing.count)
 		status = measure(run, &missing, FIRST_SHARE * run->options->seconds);
 	if (status == NEZHA_OK)
 		status = measure_again(run, now() - begun);
-	return status == NEZHA_OK ? conclude(run) : status;
+	return status == NEZHA_OK ? finish_scale(run) : status;
 }
 
 /* The numbers of ranks that are still to be measured. */
@@ -282,6 +320,8 @@ static int tune(struct run *run)
 		run->progress.scales_left = scales.count - i - 1;
 		status = tune_scale(run, (int)scales.value[i]);
 	}
+	if (status == NEZHA_OK && begins_anew(run))
+		status = conclude_all(run, &scales);
 	/* All that is asked for may be in the table that was given with --extend, and is another file. */
 	if (status == NEZHA_OK && !scales.count && run->output.apart)
 		status = nezha_tune_output_copy(&run->output);
@@ -303,6 +343,8 @@ static int tell_end(const struct run *run, int status)
 	if (kept)
 		nezha_tune_problem("%swhat is measured is kept in %s: the same command goes on from there",
 		                   status == NEZHA_INPROGRESS ? "stopped; " : "", run->journal.path);
+	else if (status == NEZHA_INPROGRESS && run->output.written)
+		nezha_tune_problem("stopped; %s has what is finished: the same command goes on from there", output);
 	else if (status == NEZHA_INPROGRESS)
 		nezha_tune_problem("stopped before anything was measured");
 	return status == NEZHA_INPROGRESS ? NEZHA_TUNE_STOPPED + stop_signal : NEZHA_TUNE_BAD;
@@ -331,13 +373,15 @@ int main(int argc, char **argv)
 		.progress = { .terminal = isatty(STDOUT_FILENO), .sizes = &options.sizes },
 	};
 	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction hangup;
 	int exit_status = nezha_tune_options_read(argc, argv, &options), status;
 
 	if (exit_status >= 0)
 		goto done;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)  /* or it was started by nohup */
+		sigaction(SIGHUP, &action, NULL);
 	run.progress.seconds = options.seconds;
 	status = begin(&run, &options);
 	if (status != NEZHA_OK) {

@@ -54,7 +54,7 @@ static int read_again(struct nezha_tune_output *output, const struct nezha_finge
 	int status;
 
 	if (output->apart && !output->written)
-		return NEZHA_OK;
+		return nezha_tune_output_check(output, here);
 	status = nezha_tune_load(output->path, &table, &is_new);
 	if (status != NEZHA_OK)
 		return status;

@@ -40,7 +40,8 @@ int nezha_tune_reserve(const char *path)
 	int reserved = nezha_file_reserve(path, NEZHA_FILE_PATIENCE);
 
 	if (reserved < 0)
-		nezha_tune_problem("the table \"%s\" cannot be written: %s", path, strerror(errno));
+		nezha_tune_problem("the table \"%s\" cannot be written: %s.new: %s", path, path,
+		                   errno == EBUSY ? "others have been writing it for some seconds" : strerror(errno));
 	return reserved;
 }
 
@@ -152,9 +153,11 @@ int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out)
 {
 	*out = (struct nezha_tune_journal){ .fd = -1 };
 	out->scale = calloc(NEZHA_TUNE_SCALES, sizeof *out->scale);
-	if (!out->scale || asprintf(&out->path, "%s.journal", output) < 0) {
+	if (asprintf(&out->path, "%s.journal", output) < 0)
+		out->path = NULL;
+	if (!out->scale || !out->path) {
 		nezha_tune_problem("no memory for the journal");
-		free(out->scale);
+		release(out);
 		return NEZHA_ERR_NOMEM;
 	}
 	if (!open_alone(out) || recall_all(out) != NEZHA_OK) {

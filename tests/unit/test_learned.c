@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -293,6 +294,42 @@ static void one_at_a_time(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+/* The error that another user meets; 0: none. */
+static int reserve_as_other(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (setgid(65534) || setuid(65534))
+			_exit(255);
+		_exit(nezha_file_reserve(path, 0) < 0 ? errno : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* What one of them has opened the other one may not write to: it waits all the same, and goes on where that one was killed. */
+static void users_one_at_a_time(void **state)
+{
+	int reserved;
+	char new[80];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_int_equal(chmod(folder, 0711), 0);
+	reserved = nezha_file_reserve(path, 0);
+	assert_true(reserved >= 0);
+	assert_int_equal(reserve_as_other(), EBUSY);
+	nezha_file_release(path, reserved);
+	snprintf(new, sizeof new, "%s.new", path);
+	assert_int_equal(nezha_file_replace(new, "rubbish"), NEZHA_OK);
+	assert_int_equal(reserve_as_other(), 0);
+	unlink(new);
+}
+
 /* Jobs of several sizes that end at the same time. */
 static void nothing_is_lost_at_once(void **state)
 {
@@ -354,7 +391,7 @@ static void refuses_without_loss(void **state)
 	assert_int_equal(nezha_learned_write(&nothing, builtin, &here, path), NEZHA_OK);
 	assert_refused("no size had calls enough", path, before);
 	assert_int_equal(write_one(&two, M, &here, "/nonexistent/table"), NEZHA_ERR_SYSTEM);
-	assert_refused("NEZHA_LEARNED=/nonexistent/table: the table cannot be written: No such file", path, before);
+	assert_refused("NEZHA_LEARNED=/nonexistent/table: the table cannot be written: /nonexistent/table.new: No such file", path, before);
 	free(before);
 	/* What is no table is left alone. */
 	put("{}");
@@ -418,6 +455,7 @@ int main(void)
 		cmocka_unit_test(keeps_the_one_with_most_calls),
 		cmocka_unit_test_setup(extends_what_is_there, begin_file),
 		cmocka_unit_test_setup(one_at_a_time, begin_file),
+		cmocka_unit_test_setup(users_one_at_a_time, begin_file),
 		cmocka_unit_test_setup(nothing_is_lost_at_once, begin_file),
 		cmocka_unit_test_setup(refuses_without_loss, begin_file),
 		cmocka_unit_test_setup(knows_where_it_can_write, begin_file),

@@ -242,6 +242,23 @@ static void test_many_classes(void **state)
 	assert_true(bed.model.classes[NEZHA_MODEL_CLASSES - 1].calls == 400);
 }
 
+/* A program that has gone through them twice, and stays with one: that one gets its decision, too. */
+static void test_full_note(void **state)
+{
+	(void)state;
+	for (uint64_t last = 16 * K; last <= 16 * M; last *= 2) {
+		struct bed bed = { .one_network = true };
+
+		for (int i = 0; i < 2; i++)
+			for (uint64_t bytes = 16 * K; bytes <= 16 * M; bytes *= 2)
+				call(&bed, bytes, bytes * 3 / 2, bytes);
+		bed.calls[NEZHA_ALG_NATIVE] = 0;
+		for (int i = 0; i < 100; i++)
+			call(&bed, last, last * 3 / 2, last);
+		assert_in_range(bed.calls[NEZHA_ALG_NATIVE], 0, 20);
+	}
+}
+
 /* A rail twenty times slower has nothing to add. */
 static void test_slow_rail(void **state)
 {
@@ -322,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_outlier),
 		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_many_classes),
+		cmocka_unit_test(test_full_note),
 		cmocka_unit_test(test_slow_rail),
 		cmocka_unit_test(test_slow_start),
 		cmocka_unit_test(test_far_ends),

@@ -44,6 +44,8 @@ struct nezha_model_cost {
 	uint32_t count;                        /* learnt so far */
 	uint32_t tried;                        /* calls made, learnt of or not */
 	bool by_run;                           /* the only sample is the latest run of calls */
+	bool of_try;                           /* ... and it was a try's */
+	uint64_t before;                       /* the run before that, while the way was the chosen one; 0: there was none */
 };
 
 struct nezha_model_class {
@@ -53,6 +55,7 @@ struct nezha_model_class {
 	enum nezha_algorithm best;
 	bool apart;                            /* the rails were idle while the library was at work */
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
+	bool doubtful;                         /* of a small class: the latest run of the rails, chosen, would have the next try sooner */
 	uint32_t tries;                        /* calls of the try that is under way */
 	uint64_t promise;                      /* what the best one cost when it was chosen */
 	uint32_t claim;                        /* the library claims to be cheaper than the best one: 1 + its latest calls in a row that bear it

@@ -8,8 +8,8 @@
 #define RUN_EVERY 32            /* calls of the rails in a small class, of which a run is measured */
 
 /* Where in a run this call of a small class with a decision is; NEZHA_RUN_CALLS or more: in none.  The chosen way gets one just
- * before another is tried and, if that is the rails, from time to time: of the library's only a call of the rails can tell.  The rails' is over a
- * call earlier, which tells of it. */
+ * before another is tried and, if that is the rails, from time to time: of the library's, which has one more RUN_EVERY calls before that, only a call
+ * of the rails can tell.  The rails' is over a call earlier, which tells of it. */
 static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algorithm alg)
 {
 	uint32_t until = class->retry_at - class->calls;
@@ -17,6 +17,8 @@ static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algo
 	if (alg != class->best)
 		return class->tries - NEZHA_MODEL_SETTLE;
 	until -= alg == NEZHA_ALG_RING;
+	if (alg == NEZHA_ALG_NATIVE && until > RUN_EVERY)
+		until -= RUN_EVERY;
 	if (until > 0 && until <= NEZHA_RUN_CALLS)
 		return NEZHA_RUN_CALLS - until;
 	return alg == NEZHA_ALG_RING ? class->calls % RUN_EVERY : NEZHA_RUN_CALLS;

@@ -66,8 +66,10 @@ static void add_sample(struct nezha_model_cost *c, uint64_t ns, uint64_t bytes)
 }
 
 /* A run stands alone: single calls tell less, and the run before may be long ago. */
-static void begin_run(struct nezha_model_cost *c)
+static void begin_run(struct nezha_model_cost *c, bool trial)
 {
+	c->before = c->by_run && !c->of_try && !trial ? c->samples[0] : 0;
+	c->of_try = trial;
 	c->count = 0;
 	c->by_run = true;
 }
@@ -87,7 +89,7 @@ static void add_call(struct nezha_model *model, const struct nezha_model_call *c
 	const struct nezha_choice *choice = &call->choice;
 
 	if (call->run)
-		begin_run(nezha_model_cost_of(class, choice));
+		begin_run(nezha_model_cost_of(class, choice), call->trial);
 	if (choice->alg == NEZHA_ALG_RING) {
 		forget_guess(model, class);
 		add_sample(&class->cost[NEZHA_ALG_RING], rails, call->bytes);

@@ -89,6 +89,7 @@ static void plan_first(const struct nezha_model *model, struct nezha_model_class
 	uint32_t calls = soon(class, k, first, costs.least, costs.most);
 
 	class->tries = 0;
+	class->doubtful = false;
 	class->pause = calls ? calls : PAUSE_LEAST;
 	if (calls)
 		wait_for(model, class, calls);
@@ -118,6 +119,7 @@ static void look_at_other_way(struct nezha_model_class *class)
 void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class)
 {
 	class->tries = 0;
+	class->doubtful = false;
 	if (class->best == NEZHA_ALG_MIX)
 		look_at_other_way(class);
 	/* One that was made because of a claim is none of those that come ever more rarely. */
@@ -159,6 +161,7 @@ void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model
 {
 	uint32_t k = (uint32_t)(class - model->classes), planned = class->retry_at;
 	struct rivals costs = rivals_of(model, k);
+	bool sooner;
 
 	if (class->tries)
 		return;
@@ -174,8 +177,11 @@ void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model
 		wait_for(model, class, class->pause < DOUBT_MOST ? class->pause : DOUBT_MOST);
 	else
 		nezha_model_plan_again(model, class);
-	if ((int32_t)(planned - class->retry_at) < 0)
+	sooner = (int32_t)(planned - class->retry_at) > 0;
+	/* One slow run may be chance, and the slowest of many between two tries would decide. */
+	if (!sooner || !class->doubtful)
 		class->retry_at = planned;
+	class->doubtful = sooner;
 }
 
 /* What costs more than when it was chosen may have lived on what the other way's calls had left: it is not tried again at once. */
@@ -229,6 +235,18 @@ static bool is_borne_out(struct nezha_model_class *class, uint32_t k, enum nezha
 	return false;
 }
 
+/* The run just before a try may have been held up: there is one some 32 calls before it, too.  (But while the class is young the library may have
+ * become slower since then.) */
+static uint64_t price_to_beat(const struct nezha_model_class *class)
+{
+	uint64_t latest = nezha_price_of(class, class->best), before;
+
+	if (class->best == NEZHA_ALG_MIX || (class->best == NEZHA_ALG_NATIVE && class->calls < YOUNG))
+		return latest;
+	before = class->cost[class->best].before;
+	return before && before < latest ? before : latest;
+}
+
 /* What was chosen newly is looked at closely. */
 void nezha_model_decide(const struct nezha_model *model, struct nezha_model_class *class, bool first)
 {
@@ -238,7 +256,7 @@ void nezha_model_decide(const struct nezha_model *model, struct nezha_model_clas
 
 	weigh_claim(model, class);
 	for (enum nezha_algorithm alg = 0; alg < NEZHA_ALG_COUNT; alg++) {
-		uint64_t now = nezha_price_of(class, class->best), other = nezha_price_of(class, alg);
+		uint64_t now = price_to_beat(class), other = nezha_price_of(class, alg);
 
 		if (other && class->cost[alg].count >= (alg == NEZHA_ALG_MIX ? 2 : 1) &&
 		    (!now || nezha_price_is_cheaper(other, now, first ? NEZHA_MODEL_TIE_PERCENT : SWITCH_PERCENT)) &&

@@ -30,8 +30,8 @@ VERSION = 1
 LINE = 79  # columns of the progress line
 FIELDS = "experiment nodes mbits date machine command lab quick rounds ours runs".split()
 
-# spans: [(sizes, calls of each)], one job each; settle: (bytes, calls): of sizes below, every contender's first calls that are left out; limits: {contender's name: its largest size}; pairs: each job also
-# takes every other call without Nezha; report: Nezha's own report gives the bytes over each rail; phases: the
+# spans: [(sizes, calls of each)], one job each; settle: (bytes, calls): of sizes below, every contender's first calls that
+# are left out; limits: {contender's name: its largest size}; pairs: each job also takes every other call without Nezha; report: Nezha's own report gives the bytes over each rail; phases: the
 # rates that follow one another while the job runs, with `calls` in each; ours: whom the others are compared with
 Part = namedtuple(
     "Part",

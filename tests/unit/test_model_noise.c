@@ -39,10 +39,34 @@ static void test_held_up(void **state)
 	}
 }
 
+/* The calls just before a try are held up, whichever way was chosen: that way stays. */
+static void test_held_up_before_a_try(void **state)
+{
+	static const enum nezha_algorithm ways[] = { NEZHA_ALG_RING, NEZHA_ALG_NATIVE };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct bed bed = { 0 };
+		const struct nezha_model_class *class = &bed.model.classes[14];
+		bool tried = false;
+
+		for (int k = 0; k < 3000; k++) {
+			uint32_t until = class->retry_at - class->calls;
+			uint64_t fast = k > 200 && !tried && until > 0 && until <= 8 ? 400000 : 100000;
+
+			call(&bed, SMALL, i == 1 ? fast : 150000, i == 0 ? fast : 150000);
+			assert_true(k < 10 || class->best == ways[i]);
+			tried = tried || (k > 200 && class->tries);
+		}
+		assert_true(tried);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_held_up),
+		cmocka_unit_test(test_held_up_before_a_try),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

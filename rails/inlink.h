@@ -52,6 +52,7 @@ struct nezha_inlink {
 	uint32_t addresses[NEZHA_RAILS_MAX];
 	uint32_t from[NEZHA_RAILS_MAX]; /* where it has come from, by our rails: on its way addresses may be changed; 0: it has not */
 	struct nezha_inpath paths[NEZHA_RAILS_MAX];
+	bool opened;                    /* a team has waited for its paths */
 	uint32_t eager;                 /* bytes stored early */
 	int latest;                     /* rail over which something came last */
 	uint64_t down_since;            /* ns: since when no path is up, 0 if one is */

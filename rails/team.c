@@ -226,29 +226,43 @@ static int wait_for_paths(struct nezha_team *team, uint64_t until)
 	return up;
 }
 
-/* Measures the rails, all at once and all ranks together, as a call will use them. */
+static bool is_probing(const struct nezha_team *team)
+{
+	bool on = false;
+
+	for (uint32_t r = 0; r < team->engine->card.rail_count; r++)
+		on = on || nezha_probing_is_on(&team->right->paths[r]);
+	return on;
+}
+
+/* Whether the left neighbour's opening probe is still to come, or to end.  It has none before its paths are up; who left before that
+ * would take nothing of it in, and keep the neighbour waiting. */
+static bool is_probed_from(const struct nezha_team *team)
+{
+	bool more = !team->left->opened && !nezha_inlink_paths_up(team->left);
+
+	for (uint32_t r = 0; r < team->engine->card.rail_count; r++)
+		more = more || (team->left->paths[r].up && !team->left->paths[r].probed);
+	return more;
+}
+
+/* Measures the rails, all at once and all ranks together, as a call will use them.  The left neighbour may wait for other rails first. */
 static void probe(struct nezha_team *team)
 {
 	struct nezha_engine *engine = team->engine;
 	struct nezha_link *link = team->right;
-	bool more = true, ours = !link->opened;
+	bool ours = !link->opened;
 	struct nezha_pace pace = { 0 };
-	uint64_t start = nezha_now();
+	uint64_t start = nezha_now(), spent = 0;
 
 	nezha_pace_begin(&pace, start);
 	for (uint32_t r = 0; r < engine->card.rail_count; r++)
 		if (link->paths[r].up && ours)
 			nezha_probing_begin(&link->paths[r]);
-	while (more && nezha_now() - start < PROBE_WAIT) {
-		more = false;
-		for (uint32_t r = 0; r < engine->card.rail_count; r++) {
-			const struct nezha_inpath *in = &team->left->paths[r];
-
-			more = more || (ours && nezha_probing_is_on(&link->paths[r])) || (in->up && !in->probed);
-		}
-		if (more)
-			nezha_engine_wait(engine);
+	while ((ours && spent < PROBE_WAIT && is_probing(team)) || (spent < OTHER_RAILS_WAIT + PROBE_WAIT && is_probed_from(team))) {
+		nezha_engine_wait(engine);
 		nezha_engine_progress_mpi(engine, &pace, NEZHA_PACE_OFTEN);
+		spent = nezha_now() - start;
 	}
 }
 
@@ -279,7 +293,7 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 		wait_for_inas(team, until);
 		mask |= nezha_collective_present(team) << COLLECTIVE_OK;
 	}
-	link->opened = true;
+	link->opened = team->left->opened = true;
 	nezha_fairlock_give(&engine->lock);
 	*rails_ok = mask;
 	return NEZHA_OK;

@@ -153,10 +153,13 @@ static void test_returned_blocks(void **state)
 
 /* ---- a call that is given up ---- */
 
+#define PATIENCE (20 * NEZHA_SEC)
+
 /* Gives the call up as soon as some of a block is lent, or only when all of it is on its way. */
 struct giving_up {
 	const struct member *member;
 	bool whole;
+	uint64_t since;         /* ns */
 };
 
 static int give_up_when_lent(void *context, uint64_t final, uint64_t *ready)
@@ -170,13 +173,15 @@ static int give_up_when_lent(void *context, uint64_t final, uint64_t *ready)
 	nezha_fairlock_take(&when->member->engine->lock);
 	now = path->lent > 0 && !(when->whole && path->current);
 	nezha_fairlock_give(&when->member->engine->lock);
+	if (!now && nezha_now() - when->since > PATIENCE)
+		return NEZHA_ERR_PROTOCOL;
 	return now ? NEZHA_ERR_NOMEM : NEZHA_OK;
 }
 
 /* One block, which rank 0 has sent before rank 1 has entered the call. */
 static void leave_a_block(struct member *member, void *argument)
 {
-	struct giving_up when = { member, *(bool *)argument };
+	struct giving_up when = { member, *(bool *)argument, nezha_now() };
 	struct nezha_way way = { .block = BLOCK, .work = give_up_when_lent, .context = &when };
 	const struct nezha_path *path = &member->team->right->paths[0];
 	uint64_t count = 2 * BLOCK / sizeof(double);

@@ -22,16 +22,16 @@ int nezha_table_parse(const char *text, size_t len, const char *name, struct nez
 /* The rules used when no table is given: built from the same JSON parser, out of a text in the source. */
 int nezha_table_builtin(struct nezha_table **out);
 
-/* Puts the one rule of NEZHA_TUNE ("alg=ring,block=64K,rails=tcp:10.1.0.0/16+tcp:10.2.0.0/16,min=1M,max=16M"; K, M, G are
- * powers of 1024; min and max inclusive; only alg is required, the block is 64K by default, the rails all) before
- * all others of `table`, for every
- * scale: as the first rule of each group, and in a last group for the scales that no other fits.  Errors as
- * nezha_table_parse, with NEZHA_TUNE as the name; `table` is then as it was. */
+/* Puts the rule of NEZHA_TUNE ("alg=ring,block=64K,rails=tcp:10.1.0.0/16+tcp:10.2.0.0/16,min=1M,max=16M"; K, M, G are
+ * powers of 1024; min and max inclusive; only alg is required, the rails are all by default) before all others of `table`, for
+ * every scale: in front of each group, and in a last group for the scales that no other fits.  A ring without a block takes
+ * those of the group, which makes it several rules; where the group has no ring, 64K.  Errors as nezha_table_parse, with
+ * NEZHA_TUNE as the name; `table` is then as it was. */
 int nezha_table_override(struct nezha_table *table, const char *tune, char **error);
 
 struct nezha_rule;
 
-/* Only reads such a rule.  Errors as above. */
+/* Only reads such a rule; the block is 64K by default.  Errors as above. */
 int nezha_rule_parse(const char *tune, struct nezha_rule *out, char **error);
 
 /* The table as JSON (malloc'd, the caller frees; NULL: no memory); parsing it gives an equal table, unless it is too long: it

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * NEZHA_TUNE: one rule before all others. */
+ * NEZHA_TUNE: a rule before all others. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -117,7 +117,8 @@ static int read_word(struct word word, struct nezha_rule *rule, unsigned *seen, 
 	return refuse(word, "alg=, block=, rails=, min= and max=, separated by commas", error);
 }
 
-int nezha_rule_parse(const char *tune, struct nezha_rule *out, char **error)
+/* Without block= its block is 0. */
+static int read_rule(const char *tune, struct nezha_rule *out, char **error)
 {
 	struct nezha_rule rule = { .msg_size_max = UINT64_MAX, .reason = NEZHA_REASON_RULE };
 	struct word whole = { tune, strlen(tune) };
@@ -141,37 +142,78 @@ int nezha_rule_parse(const char *tune, struct nezha_rule *out, char **error)
 		return refuse(whole, "rails= with alg=ring only", error);
 	if (rule.msg_size_min > rule.msg_size_max)
 		return refuse(whole, "a min= that is not more than max=", error);
-	if (rule.alg != NEZHA_ALG_NATIVE && !rule.block)
-		rule.block = NEZHA_BLOCK_DEFAULT;
 	*out = rule;
 	return NEZHA_OK;
 }
 
-/* rules, with one more in front: a new array. */
-static struct nezha_rule *with_first(const struct nezha_rule *first, const struct nezha_rule *rules,
-                                     size_t count)
+int nezha_rule_parse(const char *tune, struct nezha_rule *out, char **error)
 {
-	struct nezha_rule *all = malloc((count + 1) * sizeof *all);
+	int status = read_rule(tune, out, error);
 
-	if (!all)
-		return NULL;
-	all[0] = *first;
-	if (count)
-		memcpy(all + 1, rules, count * sizeof *rules);
-	return all;
+	if (status == NEZHA_OK && out->alg != NEZHA_ALG_NATIVE && !out->block)
+		out->block = NEZHA_BLOCK_DEFAULT;
+	return status;
 }
 
-static int check_room(const struct nezha_table *table, char **error)
+/* ---- in front of a table's ---- */
+
+/* What goes before a group's rules, at most `room`, and how many it is.  A ring whose blocks are not given has those that the group has
+ * for a size; where the group is native, those of its first ring. */
+static size_t make_first(const struct nezha_rule *rule, const struct nezha_rule_group *group, struct nezha_rule *first, size_t room)
+{
+	struct nezha_rule rest = *rule;
+	size_t count = 0;
+
+	for (size_t i = 0; i < group->rule_count && rule->alg != NEZHA_ALG_NATIVE && !rule->block; i++) {
+		const struct nezha_rule *as = &group->rules[i];
+		struct nezha_rule one = *rule;
+
+		if (as->alg == NEZHA_ALG_NATIVE)
+			continue;
+		if (!rest.block)
+			rest.block = as->block;
+		if (one.msg_size_min < as->msg_size_min)
+			one.msg_size_min = as->msg_size_min;
+		if (one.msg_size_max > as->msg_size_max)
+			one.msg_size_max = as->msg_size_max;
+		one.block = as->block;
+		if (one.msg_size_min <= one.msg_size_max && count++ < room)
+			first[count - 1] = one;
+	}
+	if (rule->alg != NEZHA_ALG_NATIVE && !rest.block)
+		rest.block = NEZHA_BLOCK_DEFAULT;
+	if (count++ < room)
+		first[count - 1] = rest;
+	return count;
+}
+
+/* A group like `group` with what goes first: its rules are a new array, NULL: no memory. */
+static struct nezha_rule_group with_first(const struct nezha_rule *rule, const struct nezha_rule_group *group)
+{
+	struct nezha_rule_group out = *group;
+	size_t first = make_first(rule, group, NULL, 0);
+
+	out.rule_count += first;
+	out.rules = malloc(out.rule_count * sizeof *out.rules);
+	if (!out.rules)
+		return out;
+	make_first(rule, group, out.rules, first);
+	if (group->rule_count)
+		memcpy(out.rules + first, group->rules, group->rule_count * sizeof *out.rules);
+	return out;
+}
+
+static int check_room(const struct nezha_table *table, const struct nezha_rule *rule, char **error)
 {
 	bool room = table->group_count < NEZHA_TABLE_GROUPS;
 
 	for (size_t i = 0; i < table->group_count; i++)
-		room = room && table->groups[i].rule_count < NEZHA_TABLE_RULES;
+		room = room && table->groups[i].rule_count + make_first(rule, &table->groups[i], NULL, 0) <= NEZHA_TABLE_RULES;
 	if (room)
 		return NEZHA_OK;
 	if (asprintf(error,
-	             "NEZHA_TUNE: no room for one more rule: allowed is a table of less than %d groups "
-	             "of less than %d rules",
+	             "NEZHA_TUNE: no room for what it adds to the table: allowed are %d groups of %d rules; with block= it adds one "
+	             "rule to each group, and one group",
 	             NEZHA_TABLE_GROUPS, NEZHA_TABLE_RULES) < 0)
 		return NEZHA_ERR_NOMEM;
 	return NEZHA_ERR_INVALID;
@@ -179,26 +221,25 @@ static int check_room(const struct nezha_table *table, char **error)
 
 int nezha_table_override(struct nezha_table *table, const char *tune, char **error)
 {
+	static const struct nezha_rule_group any = {
+		.comm_size_min = 1, .comm_size_max = INT_MAX,
+		.nodes_min = 1, .nodes_max = INT_MAX,
+		.ppn_min = 1, .ppn_max = INT_MAX,
+	};
 	struct nezha_rule rule;
 	struct nezha_rule_group *groups;
 	size_t count = table->group_count;
-	int status = nezha_rule_parse(tune, &rule, error);
+	int status = read_rule(tune, &rule, error);
 
 	if (status == NEZHA_OK)
-		status = check_room(table, error);
+		status = check_room(table, &rule, error);
 	if (status != NEZHA_OK)
 		return status;
 	groups = calloc(count + 1, sizeof *groups);
 	if (!groups)
 		return NEZHA_ERR_NOMEM;
 	for (size_t i = 0; i <= count; i++) {
-		groups[i] = i < count ? table->groups[i] : (struct nezha_rule_group){
-			.comm_size_min = 1, .comm_size_max = INT_MAX,
-			.nodes_min = 1, .nodes_max = INT_MAX,
-			.ppn_min = 1, .ppn_max = INT_MAX,
-		};
-		groups[i].rules = with_first(&rule, groups[i].rules, groups[i].rule_count);
-		groups[i].rule_count++;
+		groups[i] = with_first(&rule, i < count ? &table->groups[i] : &any);
 		if (!groups[i].rules)
 			goto no_memory;
 	}

@@ -59,6 +59,48 @@ static void override_goes_first_everywhere(void **state)
 	nezha_table_free(table);
 }
 
+/* Where blocks are not given they stay as they were. */
+static void override_keeps_the_blocks(void **state)
+{
+	static const struct nezha_scale scales[] = { { 4, 4, 1 }, { 8, 4, 2 } };
+	struct nezha_table *builtin, *table;
+	struct nezha_plan before, plan;
+	char *error = NULL;
+
+	(void)state;
+	assert_int_equal(nezha_table_builtin(&builtin), NEZHA_OK);
+	assert_int_equal(nezha_table_builtin(&table), NEZHA_OK);
+	assert_int_equal(nezha_table_override(table, "alg=ring,min=100,max=4M,rails=tcp:10.1.0.0/16", &error), NEZHA_OK);
+	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+		uint64_t from = nezha_plan_native_below(builtin, &scales[i]);
+
+		for (uint64_t bytes = 100; bytes <= 4 << 20; bytes += bytes / 3) {
+			nezha_plan_make(builtin, &scales[i], bytes > from ? bytes : from, &before);
+			nezha_plan_make(table, &scales[i], bytes, &plan);
+			assert_int_equal(plan.alg, NEZHA_ALG_RING);
+			assert_int_equal(plan.block, before.block);
+			assert_int_equal(plan.rails->count, 1);
+		}
+		for (uint64_t bytes = 1; bytes <= 64 << 20; bytes = bytes < 100 ? bytes + 1 : bytes + (4 << 20)) {
+			nezha_plan_make(builtin, &scales[i], bytes, &before);
+			nezha_plan_make(table, &scales[i], bytes, &plan);
+			assert_true((bytes >= 100 && bytes <= 4 << 20) || nezha_plan_equal(&plan, &before));
+		}
+	}
+	/* Between and beyond the group's rings, too. */
+	nezha_table_free(table);
+	table = parse("{\"version\": 1, \"collectives\": {\"allreduce\": [{\"rules\": [{\"msg_size_max\": 9, \"alg\": \"native\"}, "
+	              "{\"msg_size_max\": 99, \"alg\": \"ring\", \"block\": \"4K\"}, "
+	              "{\"msg_size_min\": 200, \"msg_size_max\": 299, \"alg\": \"ring\", \"block\": \"8K\"}]}]}}");
+	assert_int_equal(nezha_table_override(table, "alg=ring", &error), NEZHA_OK);
+	for (uint64_t bytes = 1; bytes < 400; bytes++) {
+		nezha_plan_make(table, &scales[0], bytes, &plan);
+		assert_int_equal(plan.block, bytes >= 200 && bytes < 300 ? 8192 : 4096);
+	}
+	nezha_table_free(table);
+	nezha_table_free(builtin);
+}
+
 static void override_refuses_what_is_wrong(void **state)
 {
 	static const struct {
@@ -129,8 +171,8 @@ static void override_needs_room(void **state)
 
 		assert_int_equal(nezha_table_override(table, "alg=ring", &error), NEZHA_ERR_INVALID);
 		assert_string_equal(
-			error, "NEZHA_TUNE: no room for one more rule: allowed is a table of less than 128 "
-			       "groups of less than 128 rules");
+			error, "NEZHA_TUNE: no room for what it adds to the table: allowed are 128 groups of 128 rules; with "
+			       "block= it adds one rule to each group, and one group");
 		free(error);
 		free(text);
 		nezha_table_free(table);
@@ -141,6 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(override_goes_first_everywhere),
+		cmocka_unit_test(override_keeps_the_blocks),
 		cmocka_unit_test(override_refuses_what_is_wrong),
 		cmocka_unit_test(override_needs_room),
 	};

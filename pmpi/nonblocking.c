@@ -46,25 +46,26 @@ struct vector {
 	const void *in;         /* may be MPI_IN_PLACE */
 	char *out;
 	char *copy;             /* takes a copy of each piece of `out`, to be sent; NULL: not wanted */
+	bool single;            /* `copy` has the bytes of one piece: one is under way at a time */
 };
 
 static const void *source(const struct vector *vector, uint64_t at, uint64_t bytes)
 {
 	if (vector->copy)
-		return memcpy(vector->copy + at, vector->out + at, bytes);
+		return memcpy(vector->copy + (vector->single ? 0 : at), vector->out + at, bytes);
 	return vector->in == MPI_IN_PLACE ? vector->in : (const char *)vector->in + at;
 }
 
 static int reduce(const struct vector *vector, int64_t count, MPI_Datatype type, uint64_t size, MPI_Op op, MPI_Comm comm)
 {
 	int64_t length = length_of(count, size);
-	int error = MPI_SUCCESS;
+	int error = MPI_SUCCESS, together = vector->single ? 1 : TOGETHER;
 
 	for (int64_t done = 0; error == MPI_SUCCESS && done < count;) {
 		MPI_Request requests[TOGETHER];
 		int begun = 0;
 
-		while (error == MPI_SUCCESS && begun < TOGETHER && done < count) {
+		while (error == MPI_SUCCESS && begun < together && done < count) {
 			int64_t piece = count - done < length ? count - done : length;
 			uint64_t at = (uint64_t)done * size;
 
@@ -78,12 +79,23 @@ static int reduce(const struct vector *vector, int64_t count, MPI_Datatype type,
 	return error;
 }
 
+/* Where there is no memory for all of it, for one piece at least: the pieces are the same, and the other ranks, which wait for them, need
+ * not know. */
+static bool make_copy(struct vector *vector, int64_t count, uint64_t size)
+{
+	vector->copy = malloc((size_t)count * size);
+	vector->single = !vector->copy;
+	if (vector->single)
+		vector->copy = malloc((size_t)length_of(count, size) * size);
+	return vector->copy;
+}
+
 int nezha_nonblocking_allreduce(const void *in, void *out, int64_t count, MPI_Datatype type, uint64_t size, MPI_Op op, MPI_Comm comm)
 {
 	struct vector vector = { .in = in, .out = out };
 	int error;
 
-	if (COPIES && in == MPI_IN_PLACE && !(vector.copy = malloc((size_t)count * size)))
+	if (COPIES && in == MPI_IN_PLACE && !make_copy(&vector, count, size))
 		return nezha_failure(comm, NEZHA_ERR_NOMEM);
 	error = reduce(&vector, count, type, size, op, comm);
 	free(vector.copy);

@@ -15,6 +15,7 @@
 #define PIECE_LEAST 20480u      /* bytes: a shorter piece saves nothing */
 #define PIECE_TIME 2e-3         /* s: a path on which nothing is acknowledged for longer is looked at for other reasons */
 #define TOO_LONG (3 * NEZHA_MSEC)
+#define MUCH_TOO_LONG (20 * NEZHA_MSEC)  /* where the kernel waits: it need not be watched, but where it forgets to wake us up */
 #define FRESH (100 * NEZHA_MSEC) /* the kernel makes a path's window smaller when it has sent nothing for a timeout, 200 ms at least */
 #define BUFFERED 4              /* pieces that the receive buffer shall hold */
 #define WITHOUT_MOST 64         /* blocks */
@@ -91,7 +92,7 @@ void nezha_await_block(struct nezha_inpath *inpath)
 
 bool nezha_await_is_over(const struct nezha_await *await, uint64_t now)
 {
-	return await->since && now >= await->since + TOO_LONG;
+	return await->until && now >= await->until;
 }
 
 /* The rest of the block, and some after it, are read without pieces: the sender may not be able to have so much
@@ -116,16 +117,16 @@ bool nezha_await_leaves(struct nezha_inpath *inpath)
 	    (size_t)there >= (left < piece ? left : piece)) {
 		if (piece && left <= piece)
 			await->failed = 0;
-		await->since = 0;
+		await->until = 0;
 		return false;
 	}
 	if (nezha_await_is_over(await, nezha_now())) {
 		give_up(inpath);
-		await->since = 0;
+		await->until = 0;
 		return false;
 	}
-	if (!await->since && there)
-		await->since = nezha_now();
+	if (!await->until && there)
+		await->until = nezha_now() + TOO_LONG;
 	return true;
 }
 
@@ -134,5 +135,6 @@ int nezha_await(struct nezha_inpath *inpath)
 	size_t left = bytes_left(inpath);
 	int awaited = left < LEAST || inpath->record.piece ? 1 : left < MOST ? (int)left : (int)MOST;
 
+	inpath->await.until = awaited > 1 ? nezha_now() + MUCH_TOO_LONG : 0;
 	return set_awaited(inpath, awaited) ? NEZHA_OK : NEZHA_ERR_CLOSED;
 }

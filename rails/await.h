@@ -2,7 +2,8 @@
  * When the tcp rail reads what has come of a block.  The block is of use only when it has come whole, but each packet wakes the
  * process up, and each time that something is read the kernel acknowledges.
  *
- * - Of a block of up to 64 KiB the kernel is asked to wait for the end (SO_RCVLOWAT).  It then acknowledges each packet at once.
+ * - Of a block of up to 64 KiB the kernel is asked to wait for the end (SO_RCVLOWAT).  It then acknowledges each packet at once.  Some kernels
+ *   before 5.7 do not wake up who waits for more than the receive buffer holds of short packets; so after some 20 ms it is read all the same.
  * - Of a longer one what has come is left unread until it is a piece of up to 64 KiB, or the rest: so the kernel acknowledges
  *   the piece as one, for one packet in four of 16 KiB, and the other direction has the room.  The sender says in the
  *   block's record how long a piece may be (0: none): no longer than half of what it may send without an acknowledgement,
@@ -25,7 +26,7 @@ struct nezha_inpath;
 struct nezha_await {
 	int awaited;      /* bytes: so many have to come before the kernel says so, if not the end */
 	uint32_t room;    /* bytes: how long a piece the receive buffer allows; 0: not known yet */
-	uint64_t since;   /* ns: since when some are left unread; 0: none are */
+	uint64_t until;   /* ns: when what is left unread is read whatever it is; 0: nothing is, as far as is known */
 	uint32_t failed;  /* blocks in a row of which a piece did not come in time */
 	uint32_t without; /* blocks to come that are read without pieces, therefore */
 };

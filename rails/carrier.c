@@ -80,6 +80,9 @@ void nezha_carrier_read(int carrier, struct nezha_engine *engine)
 			continue;
 		if (message->nlmsg_len < NLMSG_LENGTH(sizeof *info))
 			continue;
+		/* Of another family it is about a device's part in something else: it leaves a bridge, say. */
+		if (info->ifi_family != AF_UNSPEC)
+			continue;
 		nezha_fairlock_take(&engine->lock);
 		changed(engine, info->ifi_index, message->nlmsg_type == RTM_NEWLINK && info->ifi_flags & IFF_RUNNING);
 		nezha_fairlock_give(&engine->lock);

@@ -28,6 +28,7 @@
  * that was there shall be back within a second. */
 #define PAUSE_VERBS (640 * NEZHA_MSEC)
 #define PAUSE_NEVER_UP (5120 * NEZHA_MSEC)
+#define UNHEARD_MOST 2000                    /* ms for which what a control connection has sent may stay without an acknowledgement */
 #define NOTSENT_BYTES (128 << 10)            /* unsent bytes a socket takes on: enough to stay busy, few to lose */
 
 static struct nezha_contact *make(struct nezha_engine *engine, int rail, int fd, uint64_t limit)
@@ -44,12 +45,17 @@ static struct nezha_contact *make(struct nezha_engine *engine, int rail, int fd,
 	return contact;
 }
 
+/* A question that nobody acknowledges, since all rails are down or something on the way has forgotten the connection while it was idle:
+ * without a limit it would be sent again ever more seldom, long after another connection could have carried it. */
 static void set_options(int fd, bool control)
 {
 	int on = 1, notsent = NOTSENT_BYTES;
+	unsigned unheard = UNHEARD_MOST;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	if (!control)
+	if (control)
+		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof unheard);
+	else
 		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &notsent, sizeof notsent);
 }
 
@@ -64,7 +70,7 @@ struct nezha_contact *nezha_contact_connect(struct nezha_link *link, int rail, e
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = theirs->address,
 	                          .sin_port = htons(theirs->port) };
 	struct nezha_contact *contact;
-	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int why, on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return NULL;
@@ -87,7 +93,9 @@ struct nezha_contact *nezha_contact_connect(struct nezha_link *link, int rail, e
 	return contact;
 
 close_fd:
+	why = errno;
 	close(fd);
+	errno = why;
 	return NULL;
 }
 
@@ -313,7 +321,8 @@ static void tell_link(struct nezha_contact *contact)
 
 	if (contact->hello.kind == NEZHA_HELLO_CONTROL) {
 		contact->link->control[contact->rail] = false;
-		path->retry_at = nezha_now() + PAUSE_MOST;
+		if (path->up)
+			path->retry_at = nezha_now() + PAUSE_MOST;
 	} else {
 		path->connecting = false;
 		path->error = path->up ? 0 : contact->error;

@@ -58,6 +58,7 @@ static void close_inpath(struct nezha_inpath *inpath)
 
 void nezha_inlink_know(struct nezha_inlink *inlink, const struct nezha_card *card)
 {
+	inlink->host = card->host;
 	memcpy(inlink->hostname, card->hostname, sizeof inlink->hostname);
 	inlink->hostname[sizeof inlink->hostname - 1] = '\0';
 	for (uint32_t i = 0; i < card->rail_count; i++) {

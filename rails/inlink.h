@@ -48,6 +48,7 @@ struct nezha_inlink {
 	LIST_ENTRY(nezha_inlink) entry;
 	struct nezha_engine *engine;
 	int peer;
+	uint64_t host;                  /* the peer's (struct nezha_card), 0: not known */
 	char hostname[64];              /* the peer's, and its addresses (network byte order); empty and 0: not known */
 	uint32_t addresses[NEZHA_RAILS_MAX];
 	uint32_t from[NEZHA_RAILS_MAX]; /* where it has come from, by our rails: on its way addresses may be changed; 0: it has not */

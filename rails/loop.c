@@ -238,12 +238,12 @@ static void tick(struct nezha_engine *engine)
 	end_awaiting(engine, now);
 }
 
-/* epoll_pwait2 came with Linux 5.11; before, a millisecond is the least. */
+/* epoll_pwait2 came with Linux 5.11, and a container may refuse what it does not know; with epoll_wait a millisecond is the least. */
 static int wait_events(int epoll, struct epoll_event *events, const struct timespec *wait)
 {
 	int n = epoll_pwait2(epoll, events, EVENTS, wait, NULL);
 
-	if (n < 0 && errno == ENOSYS)
+	if (n < 0 && (errno == ENOSYS || errno == EPERM))
 		n = epoll_wait(epoll, events, EVENTS, wait->tv_nsec ? 1 : 0);
 	return n;
 }

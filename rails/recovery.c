@@ -277,7 +277,8 @@ void nezha_rail_lost(struct nezha_engine *engine, uint32_t rail, bool far, const
 
 	/* Those that come in first: the news of them goes out over other rails before these have the lost blocks to send. */
 	LIST_FOREACH(inlink, &engine->inlinks, entry)
-		nezha_inlink_path_fail(&inlink->paths[rail], cause);
+		if (!far || inlink->host != engine->card.host)
+			nezha_inlink_path_fail(&inlink->paths[rail], cause);
 	LIST_FOREACH(link, &engine->links, entry)
 		if (!far || link->card.host != engine->card.host)
 			nezha_link_path_fail(&link->paths[rail], cause);

@@ -73,6 +73,7 @@ static void connect_one(struct nezha_service *service, struct nezha_link *link, 
 {
 	struct nezha_path *path = &link->paths[rail];
 	struct nezha_contact *contact = nezha_contact_connect(link, rail, kind);
+	int why;
 
 	path->left_at = now;
 	if (contact) {
@@ -83,9 +84,11 @@ static void connect_one(struct nezha_service *service, struct nezha_link *link, 
 			path->connecting = true;
 		return;
 	}
-	path->error = errno;
-	if (nezha_lack_is(errno))
-		nezha_lack_note(link->engine->config.lack, "connections cannot be made", errno);
+	why = errno;
+	if (kind == NEZHA_HELLO_DATA)
+		path->error = why;
+	if (nezha_lack_is(why))
+		nezha_lack_note(link->engine->config.lack, "connections cannot be made", why);
 	path->retry_at = now + CONTROL_PAUSE;
 }
 

@@ -108,20 +108,18 @@ static void test_whole(void **state)
 
 #define LENGTH 1000001
 
-static bool no_memory;
+static size_t most_memory = SIZE_MAX;   /* bytes that are to be had at once */
 
 /* The linker takes it for malloc (--wrap). */
 void *__real_malloc(size_t size), *__wrap_malloc(size_t size);
 
 void *__wrap_malloc(size_t size)
 {
-	return no_memory ? NULL : __real_malloc(size);
+	return size > most_memory ? NULL : __real_malloc(size);
 }
 
-/* Of a vector in place a copy is sent. */
-static void test_copied(void **state)
+static void check_copied(int most_under_way)
 {
-	(void)state;
 	memset(&seen, 0, sizeof seen);
 	seen.real = calloc(LENGTH, 4);
 	assert_non_null(seen.real);
@@ -131,7 +129,24 @@ static void test_copied(void **state)
 	assert_int_equal(nezha_nonblocking_allreduce(MPI_IN_PLACE, seen.real, LENGTH, TYPE, 4, OP, COMM), MPI_SUCCESS);
 	assert_true(seen.bytes == (uint64_t)LENGTH * 4);
 	assert_int_equal(seen.begun, 8);
+	assert_int_equal(seen.most_under_way, most_under_way);
 	free(seen.real);
+}
+
+/* Of a vector in place a copy is sent. */
+static void test_copied(void **state)
+{
+	(void)state;
+	check_copied(8);
+}
+
+/* The same pieces, which the other ranks wait for. */
+static void test_little_memory(void **state)
+{
+	(void)state;
+	most_memory = (LENGTH + 7) / 8 * 4;
+	check_copied(1);
+	most_memory = SIZE_MAX;
 }
 
 static void test_no_memory(void **state)
@@ -139,9 +154,9 @@ static void test_no_memory(void **state)
 	(void)state;
 	memset(&seen, 0, sizeof seen);
 	seen.in_place = true;
-	no_memory = true;
+	most_memory = 0;
 	assert_int_equal(reduce(1 << 20, 8), NO_MEMORY);
-	no_memory = false;
+	most_memory = SIZE_MAX;
 	assert_int_equal(seen.begun, 0);
 }
 
@@ -201,6 +216,7 @@ int main(void)
 		cmocka_unit_test(test_whole),
 #ifdef OPEN_MPI
 		cmocka_unit_test(test_copied),
+		cmocka_unit_test(test_little_memory),
 		cmocka_unit_test(test_no_memory),
 #endif
 		cmocka_unit_test(test_lengths),

@@ -238,13 +238,33 @@ static void test_the_end_of_the_connection(void **state)
 	assert_int_equal(nezha_tcp_rail.receive(world.inpath), NEZHA_ERR_CLOSED);
 }
 
+/* Where the kernel forgets to say so, it is read after a while. */
+static void test_not_told(void **state)
+{
+	uint64_t now = nezha_now();
+
+	(void)state;
+	begin(50000);
+	assert_false(nezha_await_is_over(&world.inpath->await, now));
+	put(zeros, 20000);
+	NOT_HEARD_OF();
+	assert_true(nezha_await_is_over(&world.inpath->await, nezha_now() + NEZHA_SEC));
+	take();
+	assert_false(nezha_await_is_over(&world.inpath->await, now));
+	put(zeros, 30000);
+	HEARD_OF();
+	take();
+	assert_false(world.inpath->in_payload);
+	assert_false(nezha_await_is_over(&world.inpath->await, nezha_now() + NEZHA_SEC));
+}
+
 /* ---- long blocks ---- */
 
 /* What was left unread was left just now, however long the test has been kept from going on. */
 static void leave_anew(int bytes)
 {
 	leave(bytes);
-	world.inpath->await.since = nezha_now() + NEZHA_SEC;
+	world.inpath->await.until = nezha_now() + NEZHA_SEC;
 }
 
 /* A piece of it is left until it has come whole, and heard of with each packet: that is what makes the kernel acknowledge all of it at once. */
@@ -316,9 +336,9 @@ static void test_not_for_ever(void **state)
 	assert_false(nezha_await_is_over(&world.inpath->await, now));
 	assert_true(nezha_await_is_over(&world.inpath->await, nezha_now() + 2 * NEZHA_SEC));
 	put(zeros, 1000);
-	world.inpath->await.since = nezha_now() - NEZHA_SEC;
+	world.inpath->await.until = nezha_now() - NEZHA_SEC;
 	take();
-	assert_false(nezha_await_is_over(&world.inpath->await, nezha_now() + 2 * NEZHA_SEC));
+	assert_false(nezha_await_is_over(&world.inpath->await, now));
 	put(zeros, 20000);
 	take();
 	put(zeros, PIECE - 1);
@@ -335,7 +355,7 @@ static void test_not_for_ever(void **state)
 	put_block(LONG, PIECE);
 	put(zeros, 1000);
 	leave(1000);
-	world.inpath->await.since = nezha_now() - NEZHA_SEC;
+	world.inpath->await.until = nezha_now() - NEZHA_SEC;
 	take();
 	assert_int_equal(world.inpath->await.without, 2);
 }
@@ -404,6 +424,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_into_the_next, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_up_to_the_next, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_the_end_of_the_connection, open_connection, close_connection),
+		cmocka_unit_test_setup_teardown(test_not_told, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_a_piece_at_a_time, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_no_pieces, open_connection, close_connection),
 		cmocka_unit_test_setup_teardown(test_long_after_short, open_connection, close_connection),

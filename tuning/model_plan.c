@@ -11,6 +11,8 @@
 #define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
                                  * a shaper's burst, and only calls of the rails bring news; */
 #define NEAR_SMALL_PERCENT 275  /* ... so slow in a small class, */
+#define NEAR_FIRST_PERCENT 600  /* ... or so slow where the library was chosen by its first call, which may have passed in a burst: the first call of
+                                 * that try tells how slow the library's next ones were, and ends it if it would be dear, */
 #define SOON (NEZHA_MODEL_SETTLE + NEZHA_RUN_CALLS + 1) /* where that is when a run of the chosen way is over, like that of the try, and
                                  * all ranks know of it; */
 #define SOON_AFTER_SWITCH 32    /* when a try has changed the decision, in calls that do not live on the other way's any more */
@@ -33,8 +35,10 @@ static bool is_one_call(const struct nezha_model_class *class)
 /* After how many calls a new decision is looked at again whatever that costs; 0: it rests on enough. */
 static uint32_t soon(const struct nezha_model_class *class, uint32_t k, bool first, uint64_t least, uint64_t most)
 {
+	uint32_t near = first && class->best == NEZHA_ALG_NATIVE ? NEAR_FIRST_PERCENT : NEAR_SMALL_PERCENT;
+
 	if (nezha_model_is_small(k))
-		return 100 * most >= NEAR_SMALL_PERCENT * least ? 0 : first ? SOON : SOON_AFTER_SWITCH;
+		return 100 * most >= near * least ? 0 : first ? SOON : SOON_AFTER_SWITCH;
 	return most < NEAR * least && (k < NEZHA_PRICE_MIX_LEAST || is_one_call(class)) ? PAUSE_FIRST : 0;
 }
 

@@ -301,6 +301,21 @@ static void test_slow_first_call(void **state)
 	}
 }
 
+/* The library's first calls pass in what a shaper has saved up, some times as fast as all others: it is not left at that. */
+static void test_fast_first_calls(void **state)
+{
+	(void)state;
+	for (uint64_t first = 30; first <= 350; first += 5)
+		for (int fast = 1; fast <= 4; fast++) {
+			struct bed bed = { 0 };
+
+			for (int i = 0; i < 1000; i++)
+				call(&bed, SMALL, bed.calls[NEZHA_ALG_NATIVE] < fast ? first * 1000 : 350000, 160000);
+			assert_int_equal(bed.model.classes[14].best, NEZHA_ALG_RING);
+			assert_true(bed.calls[NEZHA_ALG_NATIVE] < 40);
+		}
+}
+
 /* The rails, once far faster, become far slower; what is known of the library is as dear: it is tried by the new price, not the old one. */
 static void test_both_change(void **state)
 {
@@ -422,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_planned_by_the_latest), cmocka_unit_test(test_the_last_rank_counts),
 		cmocka_unit_test(test_young), cmocka_unit_test(test_dear_first_try),
 		cmocka_unit_test(test_dear_first_try_of_rails), cmocka_unit_test(test_long_wake), cmocka_unit_test(test_slow_first_call),
+		cmocka_unit_test(test_fast_first_calls),
 		cmocka_unit_test(test_both_change), cmocka_unit_test(test_bursts), cmocka_unit_test(test_one_slow_run), cmocka_unit_test(test_price_of_long_ago), cmocka_unit_test(test_two_classes),
 		cmocka_unit_test(test_lost_in_a_try), cmocka_unit_test(test_lost_in_first_try), cmocka_unit_test(test_small_budget), cmocka_unit_test(test_classes_in_turn),
 	};

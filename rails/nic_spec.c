@@ -14,7 +14,7 @@
 
 #define ALLOWED \
 	"allowed is auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by " \
-	"commas; with either up to 4 of ina:ADDRESS[:PORT][,fixed] and, once, sharp[:DEVICE[:PORT]]"
+	"commas; with either up to 4 of ina:ADDRESS[:PORT][,fixed], one of which may be sharp[:DEVICE[:PORT]] instead"
 #define DEVICE_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 #define ENTRY_MAX 64           /* bytes of an entry; the longest right one is tcp:255.255.255.255/31 */
 

@@ -60,6 +60,7 @@ libnezha_tune_la_SOURCES = \
 	tuning/tune.h \
 	tuning/tune_arguments.c \
 	tuning/tune_job.c \
+	tuning/tune_scale.c \
 	tuning/tune_launcher.c \
 	tuning/tune_progress.c \
 	tuning/tune_output.c \

@@ -25,7 +25,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	  "0 hands every call to the MPI library") \
 	X(rails,        RAILS,        text,    "auto", \
 	  "auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by commas; " \
-	  "with either up to 4 of ina:ADDRESS[:PORT][,fixed] and, once, sharp[:DEVICE[:PORT]]", \
+	  "with either up to 4 of ina:ADDRESS[:PORT][,fixed], one of which may be sharp[:DEVICE[:PORT]] instead", \
 	  "which networks are rails") \
 	X(verbs,        VERBS,        verbs,   "",     NEZHA_VERBS_ALLOWED, \
 	  "how rails over InfiniBand and RoCE connect, and how much memory they may register") \

@@ -197,4 +197,25 @@ void nezha_tune_show(const struct nezha_tune_progress *progress, const char *for
 /* "ring 64K, 10.1.0.0/16 alone" into buf. */
 void nezha_tune_describe(const struct nezha_rule *rule, char *buf, size_t len);
 
+/* ---- one number of ranks (tune_scale.c) ---- */
+
+/* One run of the tool. */
+struct nezha_tune_state {
+	const struct nezha_tune_options *options;
+	const volatile int *stop;      /* not 0: the user wants an end */
+	struct nezha_table *builtin;
+	struct nezha_tune_output output;
+	struct nezha_tune_journal journal;
+	struct nezha_tune_progress progress;
+	/* of the scale that is being measured, or was last */
+	struct nezha_measured *measured;
+	struct nezha_fingerprint before;   /* where the journal has what it had of it; its own is then the job's */
+	bool told_where;               /* that was looked at */
+	char lines[16384];             /* of the size that is being measured, for the journal */
+	size_t len;
+};
+
+/* Measures what the journal lacks of so many ranks, into run->measured.  NEZHA_INPROGRESS: stopped; or an error. */
+int nezha_tune_scale(struct nezha_tune_state *run, int ranks);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The manual pages say what the source says: the settings of nezha(7) are those of tuning/settings.h, the
+ * The manual pages say what the source says: the settings of nezha(7) are those of tuning/settings.h, its reasons those of
+ * tuning/plan.h, the
  * example of nezha-table(5) is a table. */
 #include "tests/unit/unit.h"
 
@@ -58,22 +59,53 @@ static char *settings_as_roff(void)
 	return text;
 }
 
-static void settings_are_those_of_the_source(void **state)
+static char *reasons_as_roff(void)
 {
-	char *page = read_doc("nezha.7"), *want = settings_as_roff();
-	char *begin = strstr(page, ".\\\" The settings:");
-	char *end = strstr(page, ".\\\" End of the settings.\n");
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
 
-	(void)state;
+	assert_non_null(f);
+	for (int reason = 0; reason < NEZHA_REASONS_END; reason++) {
+		const char *means = nezha_reason_text((enum nezha_reason)reason);
+
+		fputs(".TP\n.B ", f);
+		escape(f, nezha_reason_name((enum nezha_reason)reason));
+		fprintf(f, "\n%c", toupper((unsigned char)*means));
+		escape(f, means + 1);
+		fputs(".\n", f);
+	}
+	fclose(f);
+	return text;
+}
+
+/* Between these two lines of nezha(7) stands what is wanted. */
+static void compare_part(const char *first, const char *last, char *want)
+{
+	char *page = read_doc("nezha.7");
+	char *begin = strstr(page, first), *end = strstr(page, last);
+
 	assert_true(begin && end && begin < end);
 	begin = strchr(begin, '\n') + 1;
 	*end = '\0';
 	if (strcmp(begin, want)) {
 		fprintf(stderr, "%s", want);
-		fail_msg("the settings in doc/nezha.7 should be as above");
+		fail_msg("in doc/nezha.7 there should be what is above");
 	}
 	free(want);
 	free(page);
+}
+
+static void settings_are_those_of_the_source(void **state)
+{
+	(void)state;
+	compare_part(".\\\" The settings:", ".\\\" End of the settings.\n", settings_as_roff());
+}
+
+static void reasons_are_those_of_the_source(void **state)
+{
+	(void)state;
+	compare_part(".\\\" The reasons:", ".\\\" End of the reasons.\n", reasons_as_roff());
 }
 
 /* Back from what roff wants, in place. */
@@ -115,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(settings_are_those_of_the_source),
+		cmocka_unit_test(reasons_are_those_of_the_source),
 		cmocka_unit_test(example_is_a_table),
 	};
 

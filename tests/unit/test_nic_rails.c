@@ -221,7 +221,7 @@ static void sharp_is_no_rail(void **state)
 #define LONG "aaaaaaaaaaaaaaa"
 #define LIST \
 	"allowed is auto, or a list of tcp:DEVICE, tcp:SUBNET/BITS, verbs:DEVICE[:PORT] and verbs:SUBNET/BITS separated by " \
-	"commas; with either up to 4 of ina:ADDRESS[:PORT][,fixed] and, once, sharp[:DEVICE[:PORT]]"
+	"commas; with either up to 4 of ina:ADDRESS[:PORT][,fixed], one of which may be sharp[:DEVICE[:PORT]] instead"
 #define PORT "names no port of an InfiniBand device; allowed is sharp[:DEVICE[:PORT]], such as sharp:mlx5_0:1"
 #define HOST "has no IPv4 address of a host; allowed is ADDRESS[:PORT], such as 10.1.0.254:4790"
 

@@ -111,7 +111,7 @@ static int consider(struct nezha_mpi_call *call)
 	if (call->plan.reason == NEZHA_REASON_RULE)
 		error = make_plan(call);
 	/* Below the floor, rank 0 plans alone, for its report. */
-	if (error == MPI_SUCCESS && call->comm && (uint64_t)call->count >= nezha_context.table_floor)
+	if (error == MPI_SUCCESS && call->comm && call->bytes >= nezha_context.table_floor)
 		error = nezha_agree(call->handle, call->comm, &call->plan, call->bytes);
 	if (error != MPI_SUCCESS)
 		return error;
@@ -145,16 +145,27 @@ __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, c
 	return error;
 }
 
-/* The one comparison that small calls pay for; a negative count is far above any floor. */
-static bool is_below_floor(int64_t count)
+/* For calls that may be below the floor, or not, as the type is.  It comes before all that is looked up for other calls: in a
+ * program that goes from one collective to the next, half a microsecond before the library is called may cost it several. */
+static bool is_small(int64_t count, MPI_Datatype datatype, uint64_t floor)
 {
-	return (uint64_t)count < atomic_load_explicit(&nezha_context.floor, memory_order_relaxed);
+	size_t size = nezha_handles_size(&nezha_context.handles, datatype);
+
+	return size && floor && (uint64_t)count <= (floor - 1) / size;
+}
+
+/* The one comparison that most small calls pay for; a negative count is far above any floor. */
+static bool is_below_floor(int64_t count, nezha_word datatype)
+{
+	uint64_t floor = atomic_load_explicit(&nezha_context.floor, memory_order_relaxed);
+
+	return __builtin_expect((uint64_t)count < floor / NEZHA_TYPE_SIZE_MAX, 1) || is_small(count, (MPI_Datatype)datatype, floor);
 }
 
 int nezha_mpi_allreduce(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                         nezha_word caller)
 {
-	if (__builtin_expect(is_below_floor((int)c), 1))
+	if (is_below_floor((int)c, d))
 		return nezha_native(NEZHA_CALL_Allreduce)(a, b, c, d, e, f, caller);
 	return look(NEZHA_CALL_Allreduce, (int)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
 }
@@ -162,7 +173,7 @@ int nezha_mpi_allreduce(nezha_word a, nezha_word b, nezha_word c, nezha_word d, 
 int nezha_mpi_allreduce_c(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                           nezha_word caller)
 {
-	if (__builtin_expect(is_below_floor((int64_t)c), 1))
+	if (is_below_floor((int64_t)c, d))
 		return nezha_native(NEZHA_CALL_Allreduce_c)(a, b, c, d, e, f, caller);
 	return look(NEZHA_CALL_Allreduce_c, (int64_t)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
 }

@@ -19,13 +19,12 @@ struct nezha_learned;
 struct nezha_report;
 struct nezha_trace;
 
-/* Calls of fewer elements than the floor go to the MPI library without a further look; 0: all are looked
- * at. */
+/* Smaller calls than the floor go to the MPI library without a further look; 0: all are looked at. */
 #define NEZHA_FLOOR_ALL UINT64_MAX
 
 struct nezha_context {
 	const struct nezha_host *host;
-	_Atomic uint64_t floor;           /* elements; what the call path reads first */
+	_Atomic uint64_t floor;           /* bytes; what the call path reads first */
 	uint64_t table_floor;             /* the floor that the table gives */
 	atomic_bool on;                   /* between the end of MPI_Init and the release in MPI_Finalize */
 	atomic_bool hands_off;            /* communicators, teams and engine are left alone: this is a forked child and they are its

@@ -132,6 +132,13 @@ static const struct nezha_handle *find_type(const struct nezha_handles *handles,
 	return NULL;
 }
 
+size_t nezha_handles_size(const struct nezha_handles *handles, MPI_Datatype datatype)
+{
+	const struct nezha_handle *entry = find_type(handles, datatype);
+
+	return entry ? nezha_type_size(entry->type) : 0;
+}
+
 static bool find_op(MPI_Op operation, enum nezha_op *out)
 {
 #define X(handle, op) \

@@ -25,6 +25,9 @@ struct nezha_handles {
 /* Lists them; after MPI_Init.  Local. */
 void nezha_handles_list(struct nezha_handles *out);
 
+/* The bytes of an element; 0: it is none of the types.  Any thread. */
+size_t nezha_handles_size(const struct nezha_handles *handles, MPI_Datatype datatype);
+
 /* The type and the operation of a call that Nezha can do, or the reason why it is not one: returns
  * NEZHA_REASON_RULE (it is one; both are set), NEZHA_REASON_TYPE or NEZHA_REASON_OP (the type is set).
  * Any thread. */

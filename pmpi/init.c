@@ -127,7 +127,7 @@ static int begin(void)
 	nezha_context.table_floor = nezha_job_floor(job);
 	nezha_context.on = true;
 	nezha_context_aim();
-	nezha_info("%d ranks on %d nodes; calls below %llu elements go to MPI unseen", job->ranks,
+	nezha_info("%d ranks on %d nodes; calls below %llu bytes go to MPI unseen", job->ranks,
 	           job->scale.nodes, (unsigned long long)nezha_context.floor);
 	return MPI_SUCCESS;
 }

@@ -14,9 +14,6 @@
 #include "tuning/rules.h"
 #include "tuning/status.h"
 
-/* The widest element that goes over rails. */
-#define ELEMENT_MAX 8
-
 struct head {
 	uint32_t settings, table;          /* bytes */
 	struct nezha_scale scale;
@@ -376,7 +373,6 @@ uint64_t nezha_job_floor(const struct nezha_job *job)
 {
 	struct cuts ranks = { .high = job->scale.ranks };
 	struct cuts nodes = { .high = job->scale.nodes }, ppns = { .high = job->scale.ppn };
-	uint64_t bytes;
 
 	/* Too many groups to try all: the first look tells nothing, the second is still right. */
 	if (job->table->group_count > 8)
@@ -391,8 +387,7 @@ uint64_t nezha_job_floor(const struct nezha_job *job)
 		add_range(&nodes, group->nodes_min, group->nodes_max);
 		add_range(&ppns, group->ppn_min, group->ppn_max);
 	}
-	bytes = lowest(job, &ranks, &nodes, &ppns);
-	return bytes == UINT64_MAX ? bytes : (bytes + ELEMENT_MAX - 1) / ELEMENT_MAX;
+	return lowest(job, &ranks, &nodes, &ppns);
 }
 
 void nezha_job_free(struct nezha_job *job)

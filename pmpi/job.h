@@ -37,8 +37,7 @@ int nezha_job_guess(struct nezha_job *job);
 int nezha_job_pack(const struct nezha_job *job, void **out, size_t *len);
 int nezha_job_unpack(struct nezha_job *job, const void *bytes, size_t len);
 
-/* The smallest count of elements that some communicator of the job may send to the rails; UINT64_MAX:
- * none can. */
+/* The smallest message, bytes, that some communicator of the job may send to the rails; UINT64_MAX: none can. */
 uint64_t nezha_job_floor(const struct nezha_job *job);
 
 /* Frees what the job owns. */

@@ -21,6 +21,8 @@ enum nezha_op {
 	NEZHA_OP_COUNT
 };
 
+#define NEZHA_TYPE_SIZE_MAX 8
+
 /* Bytes of one element; 1, 2, 4 or 8. */
 static inline size_t nezha_type_size(enum nezha_type type)
 {

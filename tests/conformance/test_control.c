@@ -8,12 +8,14 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <linux/filter.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "rails/hello.h"
 #include "rails/inlink.h"
 #include "tests/conformance/world.h"
 
@@ -45,6 +47,21 @@ static bool wait_for_more(unsigned before)
 	return atomic_load(&count) > before;
 }
 
+/* Until the connection's end here has said its welcome: the library takes off, before, what filter a stranger has. */
+static bool wait_until_let_in(int fd)
+{
+	struct tcp_info info;
+	socklen_t length = sizeof info;
+
+	for (int ms = 0; ms < PATIENCE; ms++) {
+		assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+		if (info.tcpi_bytes_acked >= sizeof(struct nezha_challenge) + sizeof(struct nezha_welcome))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
 static void forget(int fd)
 {
 	struct sock_filter nothing = { .code = BPF_RET | BPF_K, .k = 0 };
@@ -65,8 +82,10 @@ static void forget_control(struct member *member)
 	data = member->team->left->paths[0].end.fd;
 	nezha_fairlock_give(&member->engine->lock);
 	for (unsigned i = 0; i < before; i++)
-		if (atomic_load(&fds[i]) != data)
+		if (atomic_load(&fds[i]) != data) {
+			EXPECT(member, wait_until_let_in(atomic_load(&fds[i])));
 			forget(atomic_load(&fds[i]));
+		}
 	world_barrier(member);
 	EXPECT(member, wait_for_more(before));
 }

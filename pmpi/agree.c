@@ -56,7 +56,7 @@ static int fold_attended(MPI_Comm handle, struct nezha_comm *comm, uint64_t word
 	if (!said) {
 		/* The others would wait for this rank. */
 		nezha_comm_give_up(comm);
-		return nezha_failure(handle, NEZHA_ERR_NOMEM);
+		return nezha_failure(NEZHA_ERR_NOMEM);
 	}
 	memcpy(said->mine, words, sizeof(said->mine));
 	error = nezha_attended_allreduce(comm, handle, said->mine, said->all, NEZHA_STATEMENT_WORDS, MPI_UINT64_T, op);
@@ -89,7 +89,7 @@ static int disagree(MPI_Comm handle, struct nezha_comm *comm, const struct nezha
 		return error;
 	memcpy(&theirs, words, sizeof(theirs));
 	tell(handle, plan, mine, &theirs);
-	return nezha_failure(handle, NEZHA_ERR_DISAGREE);
+	return nezha_failure(NEZHA_ERR_DISAGREE);
 }
 
 int nezha_agree(MPI_Comm handle, struct nezha_comm *comm, const struct nezha_plan *plan, uint64_t bytes)

@@ -6,6 +6,7 @@
 #include "pmpi/calls.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
+#include "pmpi/failure.h"
 #include "pmpi/handles.h"
 #include "pmpi/run.h"
 #include "pmpi/team.h"
@@ -24,14 +25,16 @@ static bool has_bad_buffers(const struct nezha_mpi_call *call)
 	return !call->sendbuf || apart < call->bytes;
 }
 
-/* Most programs call from one place, which is looked up once. */
+/* Programs call from few places, each of which is looked up once: that takes the loader's lock and goes through all objects. */
 static bool is_from_library(const void *caller)
 {
-	if (caller == nezha_context.outsider)
+	const void *_Atomic *known = &nezha_context.outsiders[((uintptr_t)caller * 0x9e3779b97f4a7c15u) >> 58];
+
+	if (caller == *known)
 		return false;
 	if (nezha_context.host->from_library(caller))
 		return true;
-	nezha_context.outsider = caller;
+	*known = caller;
 	return false;
 }
 
@@ -132,16 +135,20 @@ __attribute__((noinline)) static int look(enum nezha_call kind, int64_t count, c
 		.plan = { .alg = NEZHA_ALG_NATIVE },
 	};
 
+	bool gone;
 	int error;
 
 	/* Before `on` is looked at: MPI_Finalize clears that before it counts for the last time. */
 	atomic_fetch_add(&nezha_context.calls, 1);
 	nezha_calls_here++;
 	error = consider(&call);
+	gone = call.comm && call.comm->gone;
 	if (call.comm)
 		nezha_comm_release(call.comm);
 	nezha_calls_here--;
 	atomic_fetch_sub(&nezha_context.calls, 1);
+	if (error != MPI_SUCCESS)
+		nezha_failure_tell(gone ? MPI_COMM_NULL : call.handle);
 	return error;
 }
 

@@ -144,6 +144,8 @@ static int lead(struct nezha_job *job)
 	if (status == NEZHA_OK)
 		status = nezha_job_pack(job, &bytes, &len);
 	if (status == NEZHA_OK)
+		status = nezha_job_fix(job);
+	if (status == NEZHA_OK)
 		status = answer(job, requests, len);
 	if (status == NEZHA_OK)
 		status = broadcast(bytes, len);

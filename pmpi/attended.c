@@ -18,14 +18,14 @@ bool nezha_attended_lost(struct nezha_comm *comm)
 }
 
 /* The request stays as it is if a rank is lost: nothing can end it. */
-static int wait_for(struct nezha_comm *comm, MPI_Comm handle, MPI_Request *request)
+static int wait_for(struct nezha_comm *comm, MPI_Request *request)
 {
 	int status;
 
 	while ((status = nezha_patience_wait(request, 1, ATTEND_EVERY)) == NEZHA_ERR_TIMEOUT)
 		if (nezha_attended_lost(comm))
-			return nezha_failure(handle, NEZHA_ERR_UNREACHABLE);
-	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(handle, status);
+			return nezha_failure(NEZHA_ERR_UNREACHABLE);
+	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(status);
 }
 
 int nezha_attended_allreduce(struct nezha_comm *comm, MPI_Comm handle, const void *in, void *out, int64_t count,
@@ -41,7 +41,7 @@ int nezha_attended_allreduce(struct nezha_comm *comm, MPI_Comm handle, const voi
 		error = PMPI_Iallreduce((const char *)in + done * extent, (char *)out + done * extent, piece, type, op, handle,
 		                        &request);
 		if (error == MPI_SUCCESS)
-			error = wait_for(comm, handle, &request);
+			error = wait_for(comm, &request);
 	}
 	return error;
 }

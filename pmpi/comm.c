@@ -141,7 +141,7 @@ static int make(MPI_Comm handle, struct nezha_comm **out)
 	*out = NULL;
 	if (error != MPI_SUCCESS)
 		return error;
-	return use_reserve() ? make(handle, out) : nezha_failure(handle, NEZHA_ERR_NOMEM);
+	return use_reserve() ? make(handle, out) : nezha_failure(NEZHA_ERR_NOMEM);
 }
 
 static void open_report(MPI_Comm handle, struct nezha_comm *comm)

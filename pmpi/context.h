@@ -43,7 +43,7 @@ struct nezha_context {
 	pthread_once_t self_once;
 	MPI_Comm self;                    /* for copies by the library (staging.h); MPI_COMM_NULL: there is none */
 	struct nezha_handles handles;     /* MPI's predefined types */
-	const void *_Atomic outsider;     /* an address of code that is not the MPI library's */
+	const void *_Atomic outsiders[64]; /* addresses of code that is not the MPI library's, hashed; NULL: free */
 	pthread_once_t error_once;        /* for our error codes: added when there is an error */
 	int error_lost, error_memory, error_differ, error_wrong;
 	struct nezha_report *report;      /* NULL: none is wanted */

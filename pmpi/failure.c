@@ -25,7 +25,10 @@ static void add_codes(void)
 	nezha_context.error_differ = differ;
 }
 
-int nezha_failure(MPI_Comm comm, int status)
+/* The first failure of this thread's MPI call; MPI_SUCCESS: none. */
+static _Thread_local int failed = MPI_SUCCESS;
+
+int nezha_failure(int status)
 {
 	int code;
 
@@ -35,6 +38,16 @@ int nezha_failure(MPI_Comm comm, int status)
 	code = status == NEZHA_ERR_NOMEM ? nezha_context.error_memory :
 	       status == NEZHA_ERR_WRONG ? nezha_context.error_wrong :
 	       status == NEZHA_ERR_DISAGREE ? nezha_context.error_differ : nezha_context.error_lost;
-	PMPI_Comm_call_errhandler(comm, code);
+	if (failed == MPI_SUCCESS)
+		failed = code;
 	return code;
+}
+
+void nezha_failure_tell(MPI_Comm comm)
+{
+	int code = failed;
+
+	failed = MPI_SUCCESS;
+	if (code != MPI_SUCCESS && comm != MPI_COMM_NULL)
+		PMPI_Comm_call_errhandler(comm, code);
 }

@@ -7,6 +7,7 @@
 #include "pmpi/calls.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
+#include "pmpi/failure.h"
 #include "tuning/log.h"
 
 #define KEY "nezha_enable"
@@ -42,8 +43,12 @@ static void apply(MPI_Comm handle, MPI_Info info)
 	if (!nezha_context.on || handle == MPI_COMM_NULL)
 		return;
 	enable = read_key(info);
-	if (enable >= 0 && nezha_comm_find(handle, &comm) == MPI_SUCCESS)
+	if (enable < 0)
+		return;
+	if (nezha_comm_find(handle, &comm) == MPI_SUCCESS)
 		nezha_comm_enable(comm, enable);
+	else
+		nezha_failure_tell(handle);
 }
 
 int nezha_mpi_comm_set_info(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e,

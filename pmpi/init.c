@@ -67,6 +67,8 @@ static void forget_in_child(void)
 	nezha_context.on = false;
 	nezha_context.hands_off = true;
 	nezha_context_aim();
+	/* another thread may have held it */
+	pthread_mutex_init(&nezha_context.lock, NULL);
 	if (held)
 		nezha_engine_abandon(held);
 	held = nezha_context.engine = NULL;

@@ -149,16 +149,15 @@ static int check_learned(const struct nezha_job *job)
 	return status == NEZHA_OK ? NEZHA_OK : NEZHA_ERR_INVALID;
 }
 
-/* The program may go to another folder before these are written. */
-static int fix_names(struct nezha_settings *settings)
+int nezha_job_fix(struct nezha_job *job)
 {
-	const char *report = settings->report;
+	const char *report = job->settings.report;
 	int status = NEZHA_OK;
 
 	if (*report && strcmp(report, "0") != 0 && strcmp(report, "1") != 0)
-		status = nezha_file_fix(&settings->report);
-	if (status == NEZHA_OK && *settings->learned)
-		status = nezha_file_fix(&settings->learned);
+		status = nezha_file_fix(&job->settings.report);
+	if (status == NEZHA_OK && *job->settings.learned)
+		status = nezha_file_fix(&job->settings.learned);
 	return status;
 }
 
@@ -176,8 +175,6 @@ int nezha_job_read(struct nezha_job *job)
 		status = check_trace(job);
 	if (status == NEZHA_OK)
 		status = check_learned(job);
-	if (status == NEZHA_OK)
-		status = fix_names(&job->settings);
 	if (status != NEZHA_OK)
 		return status;
 	if (sodium_init() < 0) {

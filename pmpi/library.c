@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define OBJECTS_MAX 4096
+#define VERSION_MAX (16 << 10)   /* bytes; the most that a library's mpi.h allows itself is 8 KiB */
 #define WANTED "PMPI_Get_library_version"
 
 struct object {
@@ -89,6 +91,31 @@ static void *find_symbol(void)
 	return symbol;
 }
 
+/* What it calls itself: the first line, as far as there is room.  Allowed before MPI_Init. */
+static void ask_version(void *symbol, char *version, size_t room)
+{
+	static char text[VERSION_MAX];
+	int length = 0;
+
+	if (((int (*)(char *, int *))symbol)(text, &length))
+		text[0] = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	snprintf(version, room, "%s", text);
+}
+
+/* Handles are numbers in MPICH's ABI, and whoever takes another library's for them crashes at best. */
+static const char *find_flavour(const struct nezha_library *library)
+{
+	static const char *const descendants[] = { "MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation" };
+
+	if (dlsym(library->handle, "ompi_mpi_comm_world"))
+		return "openmpi";
+	for (size_t i = 0; i < sizeof(descendants) / sizeof(descendants[0]); i++)
+		if (strstr(library->version, descendants[i]))
+			return "mpich";
+	return NULL;
+}
+
 bool nezha_library_find(struct nezha_library *out)
 {
 	void *symbol = find_symbol();
@@ -99,7 +126,8 @@ bool nezha_library_find(struct nezha_library *out)
 	out->handle = open_loaded(object.name, RTLD_GLOBAL);
 	if (!out->handle)
 		return false;
-	out->flavour = dlsym(out->handle, "ompi_mpi_comm_world") ? "openmpi" : "mpich";
+	ask_version(symbol, out->version, sizeof(out->version));
+	out->flavour = find_flavour(out);
 	out->low = object.low;
 	out->high = object.high;
 	return true;

@@ -8,7 +8,8 @@
 
 struct nezha_library {
 	void *handle;            /* dlsym finds the library's own symbols with it, not a tool's */
-	const char *flavour;     /* "mpich" (and what shares its ABI) or "openmpi" */
+	const char *flavour;     /* "mpich" (and what shares its ABI) or "openmpi"; NULL: a library whose ABI is not known */
+	char version[64];        /* the beginning of what it calls itself */
 	uintptr_t low, high;     /* where it lies: [low, high) */
 };
 

@@ -96,7 +96,7 @@ int nezha_nonblocking_allreduce(const void *in, void *out, int64_t count, MPI_Da
 	int error;
 
 	if (COPIES && in == MPI_IN_PLACE && !make_copy(&vector, count, size))
-		return nezha_failure(comm, NEZHA_ERR_NOMEM);
+		return nezha_failure(NEZHA_ERR_NOMEM);
 	error = reduce(&vector, count, type, size, op, comm);
 	free(vector.copy);
 	return error;

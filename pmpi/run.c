@@ -97,7 +97,7 @@ static int run_rails(struct nezha_mpi_call *call)
 	status = reduce_over_rails(call);
 	nezha_run_inside = false;
 	call->times.rails = nezha_patience_now() - begin + call->staged;
-	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(call->handle, status);
+	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(status);
 }
 
 static int run_library_timed(struct nezha_mpi_call *call)
@@ -176,7 +176,7 @@ static int run_mix(struct nezha_mpi_call *call)
 	nezha_run_inside = false;
 	call->times.rails = part.end - begin + call->staged;
 	if (error == MPI_SUCCESS && part.status != NEZHA_OK)
-		error = nezha_failure(call->handle, part.status);
+		error = nezha_failure(part.status);
 	return error;
 }
 
@@ -277,11 +277,11 @@ static int run_staged(struct nezha_mpi_call *call)
 		if (call->plan.alg == NEZHA_ALG_MIX)
 			run_library_part(call);
 		nezha_staging_end(&staging, false);
-		return nezha_failure(call->handle, status);
+		return nezha_failure(status);
 	}
 	error = run_checked(call);
 	status = nezha_staging_end(&staging, error == MPI_SUCCESS);
-	return status == NEZHA_OK ? error : nezha_failure(call->handle, status);
+	return status == NEZHA_OK ? error : nezha_failure(status);
 }
 
 int nezha_run(struct nezha_mpi_call *call)

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmpi/scale.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pmpi/context.h"
 #include "tuning/status.h"
 
-/* The processes of `comm` as ranks of MPI_COMM_WORLD. */
-static void translate(MPI_Comm comm, int size, int *own, int *process)
+/* The processes of `comm` as ranks of MPI_COMM_WORLD; false: the library has no memory for that. */
+static bool translate(MPI_Comm comm, int size, int *own, int *process)
 {
-	MPI_Group world, group;
+	MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+	bool done;
 
 	for (int i = 0; i < size; i++)
 		own[i] = i;
-	PMPI_Comm_group(MPI_COMM_WORLD, &world);
-	PMPI_Comm_group(comm, &group);
-	PMPI_Group_translate_ranks(group, size, own, world, process);
-	PMPI_Group_free(&group);
-	PMPI_Group_free(&world);
+	done = PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS && PMPI_Comm_group(comm, &group) == MPI_SUCCESS &&
+	       PMPI_Group_translate_ranks(group, size, own, world, process) == MPI_SUCCESS;
+	if (group != MPI_GROUP_NULL)
+		PMPI_Group_free(&group);
+	if (world != MPI_GROUP_NULL)
+		PMPI_Group_free(&world);
+	return done;
 }
 
 /* Renumbers the job's nodes by those that the processes are on; `number` has a -1 for each node of the job. */
@@ -45,9 +49,8 @@ int nezha_scale_nodes(MPI_Comm comm, int size, int *node)
 	int *number = malloc((size_t)nezha_context.job.scale.nodes * sizeof(*number));
 	int status = NEZHA_ERR_NOMEM;
 
-	if (own && process && number) {
+	if (own && process && number && translate(comm, size, own, process)) {
 		memset(number, 0xff, (size_t)nezha_context.job.scale.nodes * sizeof(*number));
-		translate(comm, size, own, process);
 		status = renumber(process, size, number, node);
 	}
 	free(number);

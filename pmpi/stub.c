@@ -101,6 +101,8 @@ static void resolve(void)
 	/* What is no MPI library of ours, as one for a single process in a program's own libraries, stays as it is. */
 	if (!found && !dlsym(RTLD_NEXT, mpi_names[NEZHA_CALL_Init]))
 		complain("but there is none in this process", "");
+	if (found && !stub.library.flavour)
+		complain("it is neither Open MPI nor of MPICH's ABI: ", stub.library.version);
 	stub.host.from_library = from_library;
 	for (int i = 0; i < NEZHA_CALL_COUNT; i++) {
 		void *next = dlsym(RTLD_NEXT, mpi_names[i]);

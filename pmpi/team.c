@@ -240,7 +240,7 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
 	}
 	mine[0] = connect_rank(comm, engine, all, cards, rank);
 	mine[1] = has_common(nezha_comm_ring(comm));
-	mine[2] = nezha_comm_ring(comm) ? nezha_team_guesses(nezha_comm_ring(comm)) : 0;
+	mine[2] = nezha_comm_ring(comm) ? nezha_team_guesses(nezha_comm_ring(comm)) : UINT32_MAX;    /* who carries decides */
 	error = nezha_native_allreduce(mine, agreed, 3, MPI_UINT32_T, MPI_BAND, handle);
 	if (error != MPI_SUCCESS)
 		agreed[0] = 0;

@@ -8,6 +8,7 @@
 
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
+#include "pmpi/failure.h"
 #include "pmpi/origin.h"
 #include "rails/team.h"
 #include "tuning/status.h"
@@ -69,8 +70,12 @@ static int describe(nezha_word handle, struct nezha_tuner_job *out)
 	struct nezha_comm *comm;
 
 	memset(out, 0, sizeof(*out));
-	if (!nezha_context.on || nezha_comm_find((MPI_Comm)handle, &comm) != MPI_SUCCESS)
+	if (!nezha_context.on)
 		return -1;
+	if (nezha_comm_find((MPI_Comm)handle, &comm) != MPI_SUCCESS) {
+		nezha_failure_tell((MPI_Comm)handle);
+		return -1;
+	}
 	out->scale = comm->scale;
 	out->open = nezha_comm_is_open(comm) && nezha_comm_ring(comm);
 	if (out->open)

@@ -113,7 +113,7 @@ static int judge(const struct nezha_verify *verify, struct answer *answer)
 	error = agree(verify, answer, MPI_MAX);
 	if (error != MPI_SUCCESS)
 		return error;
-	return answer->all ? nezha_failure(verify->handle, NEZHA_ERR_WRONG) : MPI_SUCCESS;
+	return answer->all ? nezha_failure(NEZHA_ERR_WRONG) : MPI_SUCCESS;
 }
 
 /* Collective: where one rank cannot, none compares. */
@@ -143,7 +143,7 @@ int nezha_verify_end(struct nezha_verify *verify, int error)
 		/* The others would wait for this rank. */
 		free(verify->input);
 		nezha_comm_give_up(verify->comm);
-		return error == MPI_SUCCESS ? nezha_failure(verify->handle, NEZHA_ERR_NOMEM) : error;
+		return error == MPI_SUCCESS ? nezha_failure(NEZHA_ERR_NOMEM) : error;
 	}
 	answer->input = verify->input;
 	/* The error handler may have ended MPI, or freed the communicator. */

@@ -219,10 +219,12 @@ static void drain(struct nezha_aggd *aggd)
 /* false: it is to stop.  A second order to drain is one to stop. */
 static bool obey(struct nezha_aggd *aggd)
 {
-	unsigned orders = atomic_exchange(&aggd->orders, 0);
+	unsigned orders;
 	uint64_t count;
 
+	/* In this order: an order that comes in between wakes the loop again. */
 	(void)!read(aggd->wake.fd, &count, sizeof count);
+	orders = atomic_exchange(&aggd->orders, 0);
 	if (orders & NEZHA_AGGD_REPORT)
 		report(aggd);
 	if (orders & NEZHA_AGGD_STOP || (orders & NEZHA_AGGD_DRAIN && aggd->draining))
@@ -274,9 +276,9 @@ void nezha_aggd_run(struct nezha_aggd *aggd)
 		else if (n < 0 && errno != EINTR)
 			nezha_error("epoll_wait: %m");
 		if (n != 1 || now - ticked > TICK_BEACONS * NEZHA_MSEC) {
-			ticked = now;
 			aggd_sessions_tick(aggd, now);
 			aggd_peers_tick(aggd, now);
+			ticked = nezha_now();           /* however long that took, packets get their turn in between */
 		}
 		more = more && !drained(aggd, now);
 	}

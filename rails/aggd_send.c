@@ -113,13 +113,12 @@ static void owe(struct nezha_aggd *aggd, struct aggd_session *session, int r, ui
 	uint32_t at = seq & (2u * session->window - 1);
 	uint64_t *word = owed_to(session, r) + at / 64, bit = (uint64_t)1 << at % 64;
 
-	if (*word & bit)
+	/* Where it cannot be watched, it counts as lost: the ranks ask for what is missing. */
+	if (*word & bit || (!session->owed_count && epoll_ctl(aggd->epoll, EPOLL_CTL_ADD, session->out.fd, &event)))
 		return;
+	session->owed_count++;
 	*word |= bit;
 	aggd->stats.deferred++;
-	/* Where it cannot be watched, the ranks ask for what is missing. */
-	if (!session->owed_count++)
-		epoll_ctl(aggd->epoll, EPOLL_CTL_ADD, session->out.fd, &event);
 }
 
 static void pay_bit(struct aggd_session *session, int r, uint32_t seq)

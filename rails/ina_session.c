@@ -163,6 +163,17 @@ static void welcomed(struct nezha_ina *ina, const struct nezha_ina_welcome *welc
 		answer(ina, false);
 }
 
+/* It answers, and yet no call goes well: as where a firewall lets TCP through alone, or the aggregator's port takes shorter packets
+ * than ours. */
+static void tell_barren(struct nezha_ina *ina)
+{
+	char why[160];
+
+	snprintf(why, sizeof why, "it answers, but none of %u sessions was of use, as if UDP packets of %u bytes did not get through",
+	         ina->barren - 1, ina->welcome.chunk);
+	tell(ina, "is hardly used", why);
+}
+
 static void settled(struct nezha_ina *ina, bool grouped)
 {
 	if (nezha_ina_watch(ina) != NEZHA_OK) {
@@ -173,6 +184,8 @@ static void settled(struct nezha_ina *ina, bool grouped)
 	ina->deadline = 0;
 	if (ina->barren++ < BARREN_MOST)
 		ina->pause = 0;
+	else
+		tell_barren(ina);
 	if (ina->attempts)
 		nezha_ina_counters(ina)->returns++;
 	ina->attempts++;

@@ -77,10 +77,25 @@ bool nezha_file_name(const char *name, int rank, char *path, size_t len)
 	return true;
 }
 
+/* The name of the file that `name`, a link, leads to, malloc'd; NULL: it is none, or leads nowhere, or to what is no file. */
+static char *follow(const char *name)
+{
+	struct stat link, file;
+
+	if (lstat(name, &link) || !S_ISLNK(link.st_mode) || stat(name, &file) || !S_ISREG(file.st_mode))
+		return NULL;
+	return realpath(name, NULL);
+}
+
 int nezha_file_fix(char **name)
 {
-	char folder[PATH_MAX], *fixed;
+	char folder[PATH_MAX], *fixed = follow(*name);
 
+	if (fixed) {
+		free(*name);
+		*name = fixed;
+		return NEZHA_OK;
+	}
 	if (**name == '/' || !getcwd(folder, sizeof folder))
 		return NEZHA_OK;
 	if (asprintf(&fixed, "%s/%s", folder, *name) < 0)
@@ -104,11 +119,11 @@ static bool is_ours(int fd, const char *path)
 /* Opens PATH.new, as `new`, if it can be ours alone; -1: errno, EBUSY if another process has it. */
 static int open_alone(const char *new)
 {
-	int fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	int fd = open(new, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 
 	/* Another user's, in a folder of several: a lock needs no more. */
 	if (fd < 0 && errno == EACCES)
-		fd = open(new, O_RDONLY | O_CLOEXEC);
+		fd = open(new, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || is_ours(fd, new))
 		return fd;
 	close(fd);

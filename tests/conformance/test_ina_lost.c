@@ -174,6 +174,7 @@ static void only_control(struct member *member, void *argument)
 		seldom = atomic_load(&any_seldom);
 	}
 	EXPECT(member, seldom);
+	EXPECT(member, member->engine->aggregator_told[0] == (member->rank == 0));
 	EXPECT(member, member->engine->stats[NEZHA_RAILS_MAX].failures < 20);
 	world_barrier(member);
 	if (member->rank == 0) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
 mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/death tests/mpi/device tests/mpi/freed tests/mpi/lack tests/mpi/late tests/mpi/life tests/mpi/many tests/mpi/plain tests/mpi/progress tests/mpi/remap \
-	tests/mpi/scarce tests/mpi/threads
+	tests/mpi/scarce tests/mpi/threads tests/mpi/thrown
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
 mpitest_osu = tests/mpi/osu_hooks
 mpitest_fortran = tests/mpi/fortran_f08 tests/mpi/fortran_mpi tests/mpi/fortran_mpifh
@@ -106,6 +106,9 @@ tests/mpi/nothread.so: $(top_srcdir)/tests/mpi/nothread.c
 # an MPI that is none of ours
 tests/mpi/serial.so: $(top_srcdir)/tests/mpi/serial.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -shared -fPIC -o $@ $(top_srcdir)/tests/mpi/serial.c
+tests/mpi/strange.so: $(top_srcdir)/tests/mpi/serial.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -DVERSION='"Strange MPI 1.0"' -shared -fPIC -o $@ \
+		$(top_srcdir)/tests/mpi/serial.c
 # a GPU's library, as far as one is looked for
 tests/mpi/libcuda.so: $(top_srcdir)/tests/mpi/gpu.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -shared -fPIC -o $@ $(top_srcdir)/tests/mpi/gpu.c
@@ -122,8 +125,8 @@ tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c
 tests/mpi/flip.so: $(top_srcdir)/tests/mpi/flip.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/flip.c
-check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so
-CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so
+check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so tests/mpi/strange.so
+CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so tests/mpi/strange.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * An MPI for a single process, as programs bring with them: to be preloaded behind Nezha, it calls itself and ends with status 0 if
- * each call came through. */
+ * each call came through.  With VERSION defined, which it then calls itself, it is an MPI library like others, but of an ABI of its own. */
+#include <string.h>
 #include <unistd.h>
 
 static int calls;
@@ -38,6 +39,33 @@ int MPI_Finalize(void)
 	calls++;
 	return 0;
 }
+
+#ifdef VERSION
+int PMPI_Init(int *argc, char ***argv);
+int PMPI_Finalize(void);
+int PMPI_Get_library_version(char *version, int *length);
+
+/* They are what Nezha calls for MPI_Init and MPI_Finalize. */
+int PMPI_Init(int *argc, char ***argv)
+{
+	(void)argc, (void)argv;
+	calls++;
+	return 0;
+}
+
+int PMPI_Finalize(void)
+{
+	calls++;
+	return 0;
+}
+
+int PMPI_Get_library_version(char *version, int *length)
+{
+	strcpy(version, VERSION "\nof another kind");
+	*length = (int)strlen(version);
+	return 0;
+}
+#endif
 
 __attribute__((constructor)) static void call(void)
 {

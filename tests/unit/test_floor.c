@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Which calls of MPI_Allreduce go to the MPI library before anything is looked up: with a library and parts of Nezha that only
- * note which way a call went. */
+ * Which calls of MPI_Allreduce go to the MPI library before anything is looked up, and what is left of one that has failed: with a
+ * library and parts of Nezha that only note which way a call went. */
 #include "tests/unit/unit.h"
 
 #include <mpi.h>
@@ -11,17 +11,23 @@
 #include "pmpi/calls.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
+#include "pmpi/failure.h"
 #include "pmpi/run.h"
 #include "pmpi/team.h"
 
 /* Datatypes by the bytes of an element, and one that is none of Nezha's. */
 #define UNKNOWN 3
 
+#define NO_MEMORY 23            /* an error code */
+
 struct nezha_context nezha_context;
 _Thread_local int nezha_calls_here;
 _Thread_local bool nezha_run_inside;
 
 static bool looked_at;
+static int told;                /* the error handler */
+static int looked_up;           /* callers, as to whether they are the library's */
+static enum nezha_reason match = NEZHA_REASON_TYPE;
 
 static int allreduce_of_library(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                                 nezha_word caller)
@@ -31,7 +37,15 @@ static int allreduce_of_library(nezha_word a, nezha_word b, nezha_word c, nezha_
 	return MPI_SUCCESS;
 }
 
+/* What lies above 0x5000 is the library's. */
+static bool from_library(const void *caller)
+{
+	looked_up++;
+	return (uintptr_t)caller > 0x5000;
+}
+
 static const struct nezha_host host = {
+	.from_library = from_library,
 	.native = { [NEZHA_CALL_Allreduce] = allreduce_of_library, [NEZHA_CALL_Allreduce_c] = allreduce_of_library },
 };
 
@@ -43,26 +57,41 @@ size_t nezha_handles_size(const struct nezha_handles *handles, MPI_Datatype data
 	return datatype == UNKNOWN ? 0 : (size_t)datatype;
 }
 
-/* Whatever is looked at is left to the library after that. */
+/* What is looked at is left to the library after that, or, in the test of callers, fails when its communicator is looked up. */
 enum nezha_reason nezha_handles_match(const struct nezha_handles *handles, MPI_Datatype datatype, MPI_Op operation,
                                       enum nezha_type *type, enum nezha_op *op)
 {
-	(void)handles, (void)datatype, (void)operation, (void)type, (void)op;
-	return NEZHA_REASON_TYPE;
+	(void)handles, (void)datatype, (void)operation;
+	*type = NEZHA_FLOAT32;
+	*op = NEZHA_SUM;
+	return match;
 }
 
 int nezha_run(struct nezha_mpi_call *call)
 {
-	assert_int_equal(call->plan.reason, NEZHA_REASON_TYPE);
+	assert_int_equal(call->plan.reason, match == NEZHA_REASON_RULE ? NEZHA_REASON_LIBRARY : match);
 	looked_at = true;
 	return MPI_SUCCESS;
 }
 
+/* There is no memory for it. */
 int nezha_comm_find(MPI_Comm handle, struct nezha_comm **out)
 {
-	(void)handle, (void)out;
-	fail();
-	return MPI_SUCCESS;
+	(void)out;
+	assert_int_equal(handle, MPI_COMM_WORLD);
+	assert_int_equal(match, NEZHA_REASON_RULE);
+	assert_int_equal(nezha_context.calls, 1);
+	assert_int_equal(nezha_calls_here, 1);
+	return NO_MEMORY;
+}
+
+/* The error handler may do anything: nothing of the call may be left then. */
+void nezha_failure_tell(MPI_Comm comm)
+{
+	assert_int_equal(comm, MPI_COMM_WORLD);
+	assert_int_equal(nezha_context.calls, 0);
+	assert_int_equal(nezha_calls_here, 0);
+	told++;
 }
 
 void nezha_comm_hold(struct nezha_comm *comm)
@@ -175,6 +204,31 @@ static void test_all_and_none(void **state)
 	check(1 << 20, UNKNOWN, false);
 }
 
+static int call_from(uintptr_t caller)
+{
+	return nezha_mpi_allreduce(0x1000, 0x200000, 1 << 16, 4, 1, MPI_COMM_WORLD, caller);
+}
+
+/* That goes through all objects of the process. */
+static void test_callers_are_looked_up_once(void **state)
+{
+	(void)state;
+	begin(16384);
+	match = NEZHA_REASON_RULE;
+	looked_up = told = 0;
+	for (int i = 0; i < 50; i++)
+		for (uintptr_t caller = 0x4000; caller < 0x4006; caller++)
+			assert_int_equal(call_from(caller), NO_MEMORY);
+	assert_int_equal(looked_up, 6);
+	assert_int_equal(told, 300);
+	looked_at = false;
+	assert_int_equal(call_from(0x6000), MPI_SUCCESS);
+	assert_true(looked_at);
+	assert_int_equal(looked_up, 7);
+	assert_int_equal(told, 300);
+	match = NEZHA_REASON_TYPE;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_types),
 		cmocka_unit_test(test_wrong_counts),
 		cmocka_unit_test(test_all_and_none),
+		cmocka_unit_test(test_callers_are_looked_up_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
  * What rank 0 tells all: nodes, bytes on the wire, and the floor below which calls are not looked at. */
 #include "tests/unit/parse.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -209,6 +211,51 @@ static void test_errors_of_the_user(void **state)
 	nezha_job_free(&job);
 }
 
+/* To a new one whose name could not be a setting. */
+static void go_to_odd_folder(char folder[32])
+{
+	strcpy(folder, "/tmp/nezha\tjob.XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chdir(folder), 0);
+}
+
+/* The names of files that rank 0 writes are made whole, which is nothing that the others could be told. */
+static void test_files_keep_their_folder(void **state)
+{
+	const uint64_t hosts[] = { 1, 2 };
+	struct nezha_job job, other = { .rank = 1, .ranks = 2 };
+	char folder[32], wanted[64];
+	void *bytes;
+	size_t len;
+
+	(void)state;
+	go_to_odd_folder(folder);
+	setenv("NEZHA_REPORT", "report.json", 1);
+	setenv("NEZHA_LEARNED", "link.json", 1);
+	assert_int_equal(symlink("real.json", "link.json"), 0);       /* of what is there yet, it would have to be a table */
+	assert_int_equal(nezha_job_guess(&other), NEZHA_OK);
+	make_job(&job, NULL, hosts, 2);
+	close(open("real.json", O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(nezha_job_pack(&job, &bytes, &len), NEZHA_OK);
+	assert_int_equal(nezha_job_fix(&job), NEZHA_OK);
+	assert_int_equal(nezha_job_unpack(&other, bytes, len), NEZHA_OK);
+	snprintf(wanted, sizeof wanted, "%s/report.json", folder);
+	assert_string_equal(job.settings.report, wanted);
+	/* not in the link's place, and with the lock of those who use the file's own name */
+	snprintf(wanted, sizeof wanted, "%s/real.json", folder);
+	assert_string_equal(job.settings.learned, wanted);
+	unlink("link.json");
+	unlink("real.json");
+	unlink("report.json");          /* made when it was looked whether that can be written */
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(rmdir(folder), 0);
+	unsetenv("NEZHA_REPORT");
+	unsetenv("NEZHA_LEARNED");
+	free(bytes);
+	nezha_job_free(&other);
+	nezha_job_free(&job);
+}
+
 /* Whether a job can be of this table. */
 static int read_table(char *text)
 {
@@ -245,6 +292,7 @@ int main(void)
 		cmocka_unit_test(test_refuses_what_is_not_whole),
 		cmocka_unit_test(test_floor),
 		cmocka_unit_test(test_errors_of_the_user),
+		cmocka_unit_test(test_files_keep_their_folder),
 		cmocka_unit_test(test_tables_that_others_cannot_read),
 	};
 

@@ -103,11 +103,21 @@ static void ask_version(void *symbol, char *version, size_t room)
 	snprintf(version, room, "%s", text);
 }
 
+/* The library with MPI 5's own ABI, whoever made it, has that name: its handles are others. */
+static bool is_of_standard_abi(const char *name)
+{
+	const char *base = strrchr(name, '/');
+
+	return !strncmp(base ? base + 1 : name, "libmpi_abi.", strlen("libmpi_abi."));
+}
+
 /* Handles are numbers in MPICH's ABI, and whoever takes another library's for them crashes at best. */
-static const char *find_flavour(const struct nezha_library *library)
+static const char *find_flavour(const struct nezha_library *library, const char *name)
 {
 	static const char *const descendants[] = { "MPICH", "Intel(R) MPI", "MVAPICH", "ParaStation" };
 
+	if (is_of_standard_abi(name))
+		return NULL;
 	if (dlsym(library->handle, "ompi_mpi_comm_world"))
 		return "openmpi";
 	for (size_t i = 0; i < sizeof(descendants) / sizeof(descendants[0]); i++)
@@ -127,7 +137,7 @@ bool nezha_library_find(struct nezha_library *out)
 	if (!out->handle)
 		return false;
 	ask_version(symbol, out->version, sizeof(out->version));
-	out->flavour = find_flavour(out);
+	out->flavour = find_flavour(out, object.name);
 	out->low = object.low;
 	out->high = object.high;
 	return true;

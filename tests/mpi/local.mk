@@ -109,6 +109,9 @@ tests/mpi/serial.so: $(top_srcdir)/tests/mpi/serial.c
 tests/mpi/strange.so: $(top_srcdir)/tests/mpi/serial.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -DVERSION='"Strange MPI 1.0"' -shared -fPIC -o $@ \
 		$(top_srcdir)/tests/mpi/serial.c
+tests/mpi/libmpi_abi.so: $(top_srcdir)/tests/mpi/serial.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -DVERSION='"MPICH Version: 5.0"' -shared -fPIC -o $@ \
+		$(top_srcdir)/tests/mpi/serial.c
 # a GPU's library, as far as one is looked for
 tests/mpi/libcuda.so: $(top_srcdir)/tests/mpi/gpu.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -shared -fPIC -o $@ $(top_srcdir)/tests/mpi/gpu.c
@@ -125,8 +128,8 @@ tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c
 tests/mpi/flip.so: $(top_srcdir)/tests/mpi/flip.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/flip.c
-check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so tests/mpi/strange.so
-CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so tests/mpi/strange.so
+check_DATA += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so tests/mpi/strange.so tests/mpi/libmpi_abi.so
+CLEANFILES += tests/mpi/corrupt.so tests/mpi/flip.so tests/mpi/libcuda.so tests/mpi/nomemory.so tests/mpi/noshare.so tests/mpi/nothread.so tests/mpi/serial.so tests/mpi/strange.so tests/mpi/libmpi_abi.so
 
 mpitest_mpich = $(mpitest_names:=.mpich) tests/mpi/tool.mpich.so
 mpitest_openmpi = $(mpitest_names:=.openmpi) tests/mpi/tool.openmpi.so

@@ -6,8 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#ifdef SYS_epoll_pwait2
+#include <linux/time_types.h>
+#endif
 
 #include "rails/clock.h"
 #include "rails/ina.h"
@@ -238,14 +242,18 @@ static void tick(struct nezha_engine *engine)
 	end_awaiting(engine, now);
 }
 
-/* epoll_pwait2 came with Linux 5.11, and a container may refuse what it does not know; with epoll_wait a millisecond is the least. */
+/* epoll_pwait2 came with Linux 5.11, and its function with glibc 2.35, later than in many a cluster's system; a container may refuse what it
+ * does not know.  With epoll_wait a millisecond is the least. */
 static int wait_events(int epoll, struct epoll_event *events, const struct timespec *wait)
 {
-	int n = epoll_pwait2(epoll, events, EVENTS, wait, NULL);
+#ifdef SYS_epoll_pwait2
+	const struct __kernel_timespec most = { .tv_sec = wait->tv_sec, .tv_nsec = wait->tv_nsec };
+	int n = (int)syscall(SYS_epoll_pwait2, epoll, events, EVENTS, &most, NULL, (size_t)0);
 
-	if (n < 0 && (errno == ENOSYS || errno == EPERM))
-		n = epoll_wait(epoll, events, EVENTS, wait->tv_nsec ? 1 : 0);
-	return n;
+	if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+		return n;
+#endif
+	return epoll_wait(epoll, events, EVENTS, wait->tv_nsec ? 1 : 0);
 }
 
 static void step(struct nezha_engine *engine, bool sleeps)

@@ -338,6 +338,10 @@ void nezha_node_fail(struct nezha_node *node)
 	                    NEZHA_NODE_WANT_ROOM);
 }
 
+#ifndef SYS_pidfd_open                 /* headers older than the kernel may be */
+#define SYS_pidfd_open 434
+#endif
+
 /* One that its parent has not waited for has a number still, but a pidfd tells that it has ended (from Linux 5.3 on). */
 static bool has_ended(pid_t pid)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pmpi/job_files.h"
 #include "pmpi/missing.h"
 #include "pmpi/patience.h"
 #include "rails/host.h"
@@ -98,7 +99,7 @@ static int answer(const struct nezha_job *job, MPI_Request *requests, size_t len
 		PMPI_Isend(&verdict, sizeof(verdict), MPI_BYTE, i, TAG, MPI_COMM_WORLD, &requests[i - 1]);
 	if (nezha_patience_wait(requests, job->ranks - 1, limit) == NEZHA_OK)
 		return NEZHA_OK;
-	nezha_error("not all ranks took rank 0's answer within %g s", limit);
+	nezha_error("not all ranks took rank 0's answer within %g s; if the start is only slow, NEZHA_OPEN_TIMEOUT=SECONDS (0.1 to 3600) gives it time", limit);
 	return NEZHA_ERR_TIMEOUT;
 }
 
@@ -144,7 +145,7 @@ static int lead(struct nezha_job *job)
 	if (status == NEZHA_OK)
 		status = nezha_job_pack(job, &bytes, &len);
 	if (status == NEZHA_OK)
-		status = nezha_job_fix(job);
+		status = nezha_job_fix_files(&job->settings);
 	if (status == NEZHA_OK)
 		status = answer(job, requests, len);
 	if (status == NEZHA_OK)

@@ -17,7 +17,7 @@ bool nezha_attended_lost(struct nezha_comm *comm)
 	return comm->team && nezha_team_attend(comm->team) != NEZHA_OK;
 }
 
-/* The request stays as it is if a rank is lost: nothing can end it. */
+/* The request stays as it is if a rank is lost: nothing can end it.  Of an error of its own the library has told already. */
 static int wait_for(struct nezha_comm *comm, MPI_Request *request)
 {
 	int status;
@@ -25,7 +25,7 @@ static int wait_for(struct nezha_comm *comm, MPI_Request *request)
 	while ((status = nezha_patience_wait(request, 1, ATTEND_EVERY)) == NEZHA_ERR_TIMEOUT)
 		if (nezha_attended_lost(comm))
 			return nezha_failure(NEZHA_ERR_UNREACHABLE);
-	return status == NEZHA_OK ? MPI_SUCCESS : nezha_failure(status);
+	return status == NEZHA_OK ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
 int nezha_attended_allreduce(struct nezha_comm *comm, MPI_Comm handle, const void *in, void *out, int64_t count,

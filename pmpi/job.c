@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmpi/job.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tuning/file.h"
+#include "pmpi/job_files.h"
 #include "tuning/log.h"
 #include "tuning/rules.h"
 #include "tuning/status.h"
@@ -81,86 +80,6 @@ static int check_rails(const struct nezha_job *job)
 	return status;
 }
 
-/* Rank 0's; others warn of theirs. */
-static int check_trace(const struct nezha_job *job)
-{
-	const char *name = job->settings.trace;
-	char path[PATH_MAX];
-	FILE *file = NULL;
-
-	if (!*name)
-		return NEZHA_OK;
-	errno = ENAMETOOLONG;
-	if (nezha_file_name(name, job->rank, path, sizeof(path)))
-		file = fopen(path, "ae");
-	if (!file) {
-		nezha_error("NEZHA_TRACE=%s: the timeline cannot be written: %m (allowed: the name of a file; "
-		            "%%r in it stands for the rank, %%h for the host)", name);
-		return NEZHA_ERR_INVALID;
-	}
-	fclose(file);
-	return NEZHA_OK;
-}
-
-/* Better now than after the run. */
-static int check_report(const struct nezha_job *job)
-{
-	const char *path = job->settings.report;
-	FILE *file;
-
-	if (!*path || !strcmp(path, "0") || !strcmp(path, "1"))
-		return NEZHA_OK;
-	file = fopen(path, "ae");
-	if (!file) {
-		nezha_error("NEZHA_REPORT=%s: the report cannot be written: %m "
-		            "(allowed: 0, 1, or the name of a file)", path);
-		return NEZHA_ERR_INVALID;
-	}
-	fclose(file);
-	return NEZHA_OK;
-}
-
-/* Where what is learnt shall go can be written, and what is there can be extended. */
-static int check_learned(const struct nezha_job *job)
-{
-	const char *path = job->settings.learned;
-	struct nezha_table *table = NULL;
-	char *error = NULL;
-	int status;
-
-	if (!*path)
-		return NEZHA_OK;
-	if (nezha_file_is_replaceable(path) != NEZHA_OK) {
-		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %m "
-		            "(allowed: the name of a file in a folder that may be written to)", path);
-		return NEZHA_ERR_INVALID;
-	}
-	status = nezha_table_load(path, &table, &error);
-	if (status == NEZHA_ERR_SYSTEM && errno == ENOENT)
-		return NEZHA_OK;
-	if (status == NEZHA_OK)
-		status = nezha_table_check(table, path, &error);
-	if (status == NEZHA_ERR_SYSTEM)
-		nezha_error("NEZHA_LEARNED=%s: the table that is there cannot be read: %m", path);
-	else if (status != NEZHA_OK)
-		nezha_error("NEZHA_LEARNED: what is there cannot be extended: %s", error ? error : "no memory");
-	free(error);
-	nezha_table_free(table);
-	return status == NEZHA_OK ? NEZHA_OK : NEZHA_ERR_INVALID;
-}
-
-int nezha_job_fix(struct nezha_job *job)
-{
-	const char *report = job->settings.report;
-	int status = NEZHA_OK;
-
-	if (*report && strcmp(report, "0") != 0 && strcmp(report, "1") != 0)
-		status = nezha_file_fix(&job->settings.report);
-	if (status == NEZHA_OK && *job->settings.learned)
-		status = nezha_file_fix(&job->settings.learned);
-	return status;
-}
-
 int nezha_job_read(struct nezha_job *job)
 {
 	int status = read_settings(job);
@@ -170,11 +89,7 @@ int nezha_job_read(struct nezha_job *job)
 	if (status == NEZHA_OK)
 		status = read_table(job);
 	if (status == NEZHA_OK)
-		status = check_report(job);
-	if (status == NEZHA_OK)
-		status = check_trace(job);
-	if (status == NEZHA_OK)
-		status = check_learned(job);
+		status = nezha_job_check_files(&job->settings, job->rank);
 	if (status != NEZHA_OK)
 		return status;
 	if (sodium_init() < 0) {

@@ -33,10 +33,6 @@ int nezha_job_place(struct nezha_job *job, const uint64_t *hosts);
  * told. */
 int nezha_job_guess(struct nezha_job *job);
 
-/* Makes the files' names whole: the program may go to another folder before they are written.  Rank 0 alone writes them, and what its
- * folders are called is nothing that the other ranks could be told as settings: after nezha_job_pack.  NEZHA_ERR_NOMEM. */
-int nezha_job_fix(struct nezha_job *job);
-
 /* As bytes for the other ranks (malloc'd, the caller frees), and from them, in place of what the job had. */
 int nezha_job_pack(const struct nezha_job *job, void **out, size_t *len);
 int nezha_job_unpack(struct nezha_job *job, const void *bytes, size_t len);

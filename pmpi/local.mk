@@ -31,6 +31,7 @@ backend_sources = \
 	pmpi/info.c \
 	pmpi/init.c \
 	pmpi/job.c pmpi/job.h \
+	pmpi/job_files.c pmpi/job_files.h \
 	pmpi/learned.c pmpi/learned.h \
 	pmpi/missing.c pmpi/missing.h \
 	pmpi/origin.c pmpi/origin.h \

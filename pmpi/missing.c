@@ -13,7 +13,7 @@
 
 #define TOLD_MAX 6
 #define ADVICE "LD_PRELOAD must reach every rank (Open MPI: mpirun -x LD_PRELOAD) and " \
-	"libnezha_pmpi.so exist on every host"
+	"libnezha_pmpi.so exist on every host; if the start is only slow, NEZHA_OPEN_TIMEOUT=SECONDS (0.1 to 3600) gives it time"
 
 /* What is needed of PMIx's interface (pmix_common.h), whose library Open MPI has loaded already. */
 #define PMIX_NSPACE_BYTES 256

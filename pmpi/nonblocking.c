@@ -90,12 +90,13 @@ static bool make_copy(struct vector *vector, int64_t count, uint64_t size)
 	return vector->copy;
 }
 
-int nezha_nonblocking_allreduce(const void *in, void *out, int64_t count, MPI_Datatype type, uint64_t size, MPI_Op op, MPI_Comm comm)
+int nezha_nonblocking_allreduce(const void *in, void *out, int64_t count, MPI_Datatype type, uint64_t size, MPI_Op op, MPI_Comm comm,
+                                bool readable)
 {
 	struct vector vector = { .in = in, .out = out };
 	int error;
 
-	if (COPIES && in == MPI_IN_PLACE && !make_copy(&vector, count, size))
+	if (COPIES && in == MPI_IN_PLACE && readable && !make_copy(&vector, count, size))
 		return nezha_failure(NEZHA_ERR_NOMEM);
 	error = reduce(&vector, count, type, size, op, comm);
 	free(vector.copy);

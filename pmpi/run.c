@@ -125,8 +125,8 @@ static int run_native(struct nezha_mpi_call *call)
 	return error;
 }
 
-/* The library's part of a mix, its way the same on all ranks. */
-static int run_library_part(const struct nezha_mpi_call *call)
+/* The library's part of a mix, its way the same on all ranks.  readable: by the host, too. */
+static int run_library_part(const struct nezha_mpi_call *call, bool readable)
 {
 	uint64_t size = nezha_type_size(call->type);
 	int64_t count = (int64_t)(call->plan.native / size);
@@ -134,7 +134,7 @@ static int run_library_part(const struct nezha_mpi_call *call)
 	if (!call->choice.nonblocking)
 		return call_library(call, count);
 	return nezha_nonblocking_allreduce((const void *)call->words[0], (void *)call->words[1], count, (MPI_Datatype)call->words[3],
-	                                   size, (MPI_Op)call->words[4], call->handle);
+	                                   size, (MPI_Op)call->words[4], call->handle, readable);
 }
 
 struct rails_part {
@@ -164,7 +164,7 @@ static int run_mix(struct nezha_mpi_call *call)
 		comm->helper = nezha_helper_create();
 	if (comm->helper)
 		nezha_helper_start(comm->helper, run_rails_part, &part);
-	error = run_library_part(call);
+	error = run_library_part(call, true);
 	call->times.native = nezha_patience_now() - begin + (call->choice.carrier ? 0 : call->staged);
 	if (nezha_context.trace)
 		nezha_timeline_add(NEZHA_TRACE_LIBRARY, begin, call->plan.native, NEZHA_ALG_MIX, call->plan.reason);
@@ -275,7 +275,7 @@ static int run_staged(struct nezha_mpi_call *call)
 		nezha_comm_give_up(call->comm);
 		/* From the library's part of a mix nothing but this calls the others back. */
 		if (call->plan.alg == NEZHA_ALG_MIX)
-			run_library_part(call);
+			run_library_part(call, status != NEZHA_ERR_NOMEM);
 		nezha_staging_end(&staging, false);
 		return nezha_failure(status);
 	}

@@ -102,7 +102,7 @@ static void resolve(void)
 	if (!found && !dlsym(RTLD_NEXT, mpi_names[NEZHA_CALL_Init]))
 		complain("but there is none in this process", "");
 	if (found && !stub.library.flavour)
-		complain("it is neither Open MPI nor of MPICH's ABI: ", stub.library.version);
+		complain("its ABI is neither Open MPI's nor MPICH's own: ", stub.library.version);
 	stub.host.from_library = from_library;
 	for (int i = 0; i < NEZHA_CALL_COUNT; i++) {
 		void *next = dlsym(RTLD_NEXT, mpi_names[i]);

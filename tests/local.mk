@@ -38,7 +38,7 @@ unit_tests += tests/unit/test_compare
 tests_unit_test_compare_SOURCES = tests/unit/test_compare.c pmpi/compare.c
 # what rank 0 tells all (pmpi/, but no MPI in it):
 unit_tests += tests/unit/test_job
-tests_unit_test_job_SOURCES = tests/unit/test_job.c pmpi/job.c
+tests_unit_test_job_SOURCES = tests/unit/test_job.c pmpi/job.c pmpi/job_files.c
 unit_tests += tests/unit/test_pmi
 tests_unit_test_pmi_SOURCES = tests/unit/test_pmi.c pmpi/pmi.c
 # includes pmpi/helper.c:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "pmpi/job.h"
+#include "pmpi/job_files.h"
 #include "tuning/file.h"
 #include "tuning/status.h"
 
@@ -237,7 +238,7 @@ static void test_files_keep_their_folder(void **state)
 	make_job(&job, NULL, hosts, 2);
 	close(open("real.json", O_WRONLY | O_CREAT, 0600));
 	assert_int_equal(nezha_job_pack(&job, &bytes, &len), NEZHA_OK);
-	assert_int_equal(nezha_job_fix(&job), NEZHA_OK);
+	assert_int_equal(nezha_job_fix_files(&job.settings), NEZHA_OK);
 	assert_int_equal(nezha_job_unpack(&other, bytes, len), NEZHA_OK);
 	snprintf(wanted, sizeof wanted, "%s/report.json", folder);
 	assert_string_equal(job.settings.report, wanted);

@@ -24,7 +24,7 @@
 static char *const in = (char *)0x100000000000, *const out = (char *)0x200000000000;
 
 static struct {
-	bool in_place;
+	bool in_place, unreadable;
 	char *real;                     /* the vector in place, of which a copy shall be sent; NULL: it has no memory behind it */
 	uint64_t size;                  /* of an element */
 	uint64_t bytes;                 /* of the pieces so far, which follow each other without a gap */
@@ -74,7 +74,7 @@ int PMPI_Wait(MPI_Request *request, MPI_Status *status)
 static int reduce(int64_t count, uint64_t size)
 {
 	seen.size = size;
-	return nezha_nonblocking_allreduce(seen.in_place ? MPI_IN_PLACE : in, out, count, TYPE, size, OP, COMM);
+	return nezha_nonblocking_allreduce(seen.in_place ? MPI_IN_PLACE : in, out, count, TYPE, size, OP, COMM, !seen.unreadable);
 }
 
 static void check_whole(int64_t count, uint64_t size, bool in_place)
@@ -125,7 +125,7 @@ static void check_copied(int most_under_way)
 	for (size_t i = 0; i < (size_t)LENGTH * 4; i++)
 		seen.real[i] = (char)(i * 7 % 251);
 	seen.size = 4;
-	assert_int_equal(nezha_nonblocking_allreduce(MPI_IN_PLACE, seen.real, LENGTH, TYPE, 4, OP, COMM), MPI_SUCCESS);
+	assert_int_equal(nezha_nonblocking_allreduce(MPI_IN_PLACE, seen.real, LENGTH, TYPE, 4, OP, COMM, true), MPI_SUCCESS);
 	assert_true(seen.bytes == (uint64_t)LENGTH * 4);
 	assert_int_equal(seen.begun, 8);
 	assert_int_equal(seen.most_under_way, most_under_way);
@@ -157,6 +157,19 @@ static void test_no_memory(void **state)
 	assert_int_equal(reduce(1 << 20, 8), NO_MEMORY);
 	most_memory = SIZE_MAX;
 	assert_int_equal(seen.begun, 0);
+}
+
+/* What only a device can read is not copied, and takes no memory; the pieces are those that the other ranks wait for. */
+static void test_unreadable(void **state)
+{
+	(void)state;
+	memset(&seen, 0, sizeof seen);
+	seen.in_place = seen.unreadable = true;
+	most_memory = 0;
+	assert_int_equal(reduce(1 << 20, 8), MPI_SUCCESS);
+	most_memory = SIZE_MAX;
+	assert_int_equal(seen.begun, 8);
+	assert_true(seen.bytes == UINT64_C(8) << 20);
 }
 
 #endif
@@ -217,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_copied),
 		cmocka_unit_test(test_little_memory),
 		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_unreadable),
 #endif
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_huge),

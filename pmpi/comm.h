@@ -21,6 +21,7 @@ struct nezha_comm {
 	LIST_ENTRY(nezha_comm) entry;         /* nezha_context.comms */
 	struct nezha_scale scale;
 	enum nezha_reason reason;             /* RULE: the table decides; else why all calls are native */
+	uint32_t rails;                       /* of those in common: that lead from each rank to the next; bits as nezha_team_rails_named's */
 	bool refused;                         /* the info key nezha_enable says no */
 	struct nezha_team *team;              /* owned; of one rank a node.  NULL: not opened, or: */
 	struct nezha_hierarchy *hierarchy;    /* owned; of several ranks on a node */

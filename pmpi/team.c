@@ -207,7 +207,7 @@ static void tell_fewer(const struct nezha_team *team, int rank, uint32_t rails)
 	int used = __builtin_popcount(rails & RAILS_MASK);
 	enum nezha_log_level level;
 
-	if (rank != 0 || used == most)
+	if (rank != 0 || (used == most && used))
 		return;
 	level = atomic_exchange(&nezha_context.warned, true) ? NEZHA_LOG_INFO : NEZHA_LOG_WARN;
 	if (!common)
@@ -216,7 +216,7 @@ static void tell_fewer(const struct nezha_team *team, int rank, uint32_t rails)
 	else if (!rails)
 		nezha_log(level, "none of the %d rails that the ranks of a communicator have in common leads "
 		          "from each rank to the next: the MPI library does its allreduces "
-		          "(NEZHA_LOG=info tells more)", common);
+		          "(a firewall? NEZHA_LOG=info tells more)", common);
 	else
 		nezha_log(level, "%d of the %d rails that a host has are used: %d are common to all ranks of "
 		          "the communicator%s", used, most, common,
@@ -250,6 +250,7 @@ static int join(MPI_Comm handle, struct nezha_comm *comm, struct nezha_engine *e
 		comm->model->guesses = agreed[2] + 1;
 	if (nezha_comm_ring(comm) && !lack)
 		tell_fewer(nezha_comm_ring(comm), rank, agreed[0]);
+	comm->rails = agreed[0] & RAILS_MASK;
 	if (!agreed[0])
 		nezha_comm_retire(comm, agreed[1] ? NEZHA_REASON_OPEN_FAILED : NEZHA_REASON_NO_RAIL);
 	else if (comm->hierarchy)

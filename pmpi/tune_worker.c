@@ -3,7 +3,7 @@
  * number of ranks.  It measures the candidate plans of each size, one after the other in one process, and rank 0
  * prints lines that begin with NEZHA_TUNE_MARK (tuning/measured.h tells what they say).
  *
- *     worker SECONDS BYTES:BLOCK[,BLOCK...]...          sizes in ascending order
+ *     worker PPN SECONDS BYTES:BLOCK[,BLOCK...]...          sizes in ascending order
  *
  * Only MPI_Allreduce is Nezha's; what the worker needs itself goes over other calls. */
 #include <dlfcn.h>
@@ -180,7 +180,7 @@ static void open_rails(void)
 	describe();
 	if (scale->ppn != worker.ppn || scale->ranks != scale->nodes * scale->ppn)
 		give_up("%d ranks run on %d node%s, up to %d on one: wanted are %d on each (--ppn): the mpirun places "
-		        "them otherwise", scale->ranks, scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
+		        "them otherwise (one on each: Open MPI --map-by node, MPICH -ppn 1)", scale->ranks, scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
 		        worker.ppn);
 	set_rule("alg=ring");
 	call(OPENING_BYTES);

@@ -50,7 +50,8 @@ static int set_rule(const char *rule, char *error, size_t len)
 	return 0;
 }
 
-static void name_rails(const struct nezha_team *team, struct nezha_rail_set *out)
+/* Those that work: a rule that names another one is one for all rails. */
+static void name_rails(const struct nezha_team *team, uint32_t work, struct nezha_rail_set *out)
 {
 	int most, common = nezha_team_rails_common(team, &most);
 
@@ -60,7 +61,7 @@ static void name_rails(const struct nezha_team *team, struct nezha_rail_set *out
 		const struct nezha_rail_set one = { .count = 1, .subnet = { subnet } };
 
 		/* Two interfaces in one subnet cannot be told apart by a rule: they are one. */
-		if (nezha_team_rails_named(team, &one) && !nezha_rail_set_has(out, &subnet))
+		if (nezha_team_rails_named(team, &one) & work && !nezha_rail_set_has(out, &subnet))
 			out->subnet[out->count++] = subnet;
 	}
 }
@@ -79,7 +80,7 @@ static int describe(nezha_word handle, struct nezha_tuner_job *out)
 	out->scale = comm->scale;
 	out->open = nezha_comm_is_open(comm) && nezha_comm_ring(comm);
 	if (out->open)
-		name_rails(nezha_comm_ring(comm), &out->rails);
+		name_rails(nezha_comm_ring(comm), comm->rails, &out->rails);
 	else
 		snprintf(out->why, sizeof(out->why), "%s", nezha_reason_text(comm->reason));
 	nezha_origin_here(&out->here);

@@ -42,6 +42,8 @@ static void put_cost(crypto_generichash_state *hash, const struct nezha_model_co
 	put(hash, cost->count);
 	put(hash, cost->tried);
 	put(hash, cost->by_run);
+	put(hash, cost->of_try);
+	put(hash, cost->before);
 }
 
 static void put_class(crypto_generichash_state *hash, const struct nezha_model_class *class)
@@ -56,6 +58,7 @@ static void put_class(crypto_generichash_state *hash, const struct nezha_model_c
 	put(hash, class->calls);
 	put(hash, class->retry_at);
 	put(hash, class->pause);
+	put(hash, class->doubtful);
 	put(hash, class->tries);
 	put(hash, class->promise);
 	put(hash, class->claim);

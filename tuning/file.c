@@ -77,8 +77,7 @@ bool nezha_file_name(const char *name, int rank, char *path, size_t len)
 	return true;
 }
 
-/* The name of the file that `name`, a link, leads to, malloc'd; NULL: it is none, or leads nowhere, or to what is no file. */
-static char *follow(const char *name)
+char *nezha_file_follow(const char *name)
 {
 	struct stat link, file;
 
@@ -89,7 +88,7 @@ static char *follow(const char *name)
 
 int nezha_file_fix(char **name)
 {
-	char folder[PATH_MAX], *fixed = follow(*name);
+	char folder[PATH_MAX], *fixed = nezha_file_follow(*name);
 
 	if (fixed) {
 		free(*name);
@@ -121,9 +120,15 @@ static int open_alone(const char *new)
 {
 	int fd = open(new, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 
+	/* Whatever this user's umask: other users must be able to open it, to wait for its end. */
+	if (fd >= 0)
+		fchmod(fd, 0644);
 	/* Another user's, in a folder of several: a lock needs no more. */
-	if (fd < 0 && errno == EACCES)
+	if (fd < 0 && errno == EACCES) {
 		fd = open(new, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			errno = EACCES;        /* in this folder */
+	}
 	if (fd < 0 || is_ours(fd, new))
 		return fd;
 	close(fd);
@@ -190,10 +195,14 @@ int nezha_file_replace(const char *path, const char *text)
 {
 	int status = NEZHA_ERR_SYSTEM, problem, fd;
 	char own[PATH_MAX];
+	struct stat old;
 
 	fd = open_own(path, own);
 	if (fd < 0)
 		return NEZHA_ERR_SYSTEM;
+	/* Who could read it can still. */
+	if (!stat(path, &old))
+		fchmod(fd, old.st_mode & 0777);
 	if (nezha_file_write(fd, text, strlen(text)) == NEZHA_OK && !fsync(fd) && !rename(own, path))
 		status = NEZHA_OK;
 	problem = errno;

@@ -9,6 +9,9 @@
 /* Puts the rank for every "%r" of `name` and this host's name for every "%h".  Whether it fitted. */
 bool nezha_file_name(const char *name, int rank, char *path, size_t len);
 
+/* The name of the file that `name`, a link, leads to, malloc'd; NULL: it is none, or leads nowhere, or to what is no file. */
+char *nezha_file_follow(const char *name);
+
 /* Makes the name, malloc'd, one that stays the same file's when the working folder changes; it stays as it is if that is not
  * known.  NEZHA_ERR_NOMEM. */
 int nezha_file_fix(char **name);

@@ -12,6 +12,7 @@
 
 #include "tuning/info.h"
 #include "tuning/intercept.h"
+#include "tuning/json_text.h"
 #include "tuning/status.h"
 
 #define SCRIPTS_MAX 4          /* an interpreter may be a script itself */
@@ -26,6 +27,7 @@ struct program {
 static void find_program(const char *name, char path[PATH_MAX])
 {
 	const char *dirs = getenv("PATH");
+	struct stat file;
 
 	path[0] = '\0';
 	if (strchr(name, '/')) {
@@ -37,7 +39,7 @@ static void find_program(const char *name, char path[PATH_MAX])
 		size_t len = strcspn(dirs, ":");
 		int n = snprintf(path, PATH_MAX, "%.*s/%s", len ? (int)len : 1, len ? dirs : ".", name);
 
-		if (n < PATH_MAX && access(path, X_OK) == 0)
+		if (n < PATH_MAX && access(path, X_OK) == 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode))
 			return;
 		path[0] = '\0';
 		dirs += len + (dirs[len] == ':');
@@ -76,10 +78,10 @@ static void show(const char *program, const char *path, const struct nezha_elf *
 {
 	if (json) {
 		json_object_set_new(json, "check",
-		                    json_pack("{s:s, s:s, s:b, s:s?, s:s?, s:s}", "program", program, "file",
-		                              path, "can_be_intercepted", (int)verdict->can, "mpi",
-		                              verdict->mpi, "library", verdict->library, "why",
-		                              verdict->why));
+		                    json_pack("{s:o, s:o, s:b, s:s?, s:o, s:o}", "program", nezha_json_text(program), "file",
+		                              nezha_json_text(path), "can_be_intercepted", (int)verdict->can, "mpi",
+		                              verdict->mpi, "library", nezha_json_text(verdict->library), "why",
+		                              nezha_json_text(verdict->why)));
 		return;
 	}
 	printf("%s: %s\n", program, verdict->can ? "can be intercepted" : "cannot be intercepted");

@@ -10,6 +10,7 @@
 #include "rails/nic.h"
 #include "rails/verbs.h"
 #include "tuning/info.h"
+#include "tuning/json_text.h"
 #include "tuning/settings.h"
 #include "tuning/status.h"
 
@@ -200,7 +201,7 @@ static void show_settings(const char *packed, const char *problems, json_t *json
 		value_in_force(packed, doc->name, value, sizeof value);
 		if (json)
 			json_object_set_new(list, doc->name,
-			                    json_pack("{s:s, s:s}", "value", value, "source", source));
+			                    json_pack("{s:o, s:s}", "value", nezha_json_text(value), "source", source));
 		else
 			printf("  %-18s %-11s  %s\n", doc->name, source, *value ? value : "(none)");
 	}

@@ -8,6 +8,7 @@
 #include "tuning/bytes.h"
 #include "tuning/fingerprint.h"
 #include "tuning/info.h"
+#include "tuning/json_text.h"
 #include "tuning/rules.h"
 #include "tuning/settings.h"
 #include "tuning/status.h"
@@ -80,7 +81,7 @@ static json_t *describe(const struct nezha_plan *plan)
 static void show_size(uint64_t bytes, const struct nezha_plan *plan, json_t *list)
 {
 	json_t *object = list ? describe(plan) : NULL;
-	char size[24], text[128];
+	char size[24], text[NEZHA_RAIL_SET_TEXT + 128];
 
 	if (list) {
 		json_object_set_new(object, "bytes", json_integer((json_int_t)bytes));
@@ -96,7 +97,7 @@ static void show_size(uint64_t bytes, const struct nezha_plan *plan, json_t *lis
 static void show_range(uint64_t first, uint64_t last, const struct nezha_plan *plan, json_t *list)
 {
 	json_t *object = list ? describe(plan) : NULL;
-	char to[24], below[24], text[128], range[48];
+	char to[24], below[24], text[NEZHA_RAIL_SET_TEXT + 128], range[48];
 
 	if (list) {
 		json_object_set_new(object, "bytes_min", json_integer((json_int_t)first));
@@ -183,10 +184,10 @@ static bool show(const struct nezha_table *table, const struct nezha_info_query 
 
 	if (json)
 		json_object_set_new(json, "decision",
-		                    json_pack("{s:i, s:i, s:i, s:s?, s:s?, s:o}", "ranks", scale->ranks,
+		                    json_pack("{s:i, s:i, s:i, s:o, s:o, s:O}", "ranks", scale->ranks,
 		                              "nodes", scale->nodes, "ppn", scale->ppn, "table",
-		                              *path ? path : NULL, "tune", *tune ? tune : NULL, "sizes",
-		                              list));
+		                              nezha_json_text(*path ? path : NULL), "tune",
+		                              nezha_json_text(*tune ? tune : NULL), "sizes", list));
 	else
 		printf("%d rank%s on %d node%s, at most %d on a node; %s%s%s\n", scale->ranks,
 		       scale->ranks > 1 ? "s" : "", scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
@@ -200,6 +201,7 @@ static bool show(const struct nezha_table *table, const struct nezha_info_query 
 		nezha_plan_make(table, scale, query->bytes, &plan);
 		show_size(query->bytes, &plan, list);
 	}
+	json_decref(list);
 	return good;
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define STANDARD_ABI "libmpi_abi.so"      /* MPI 5's, other than either's own: pmpi/library.c leaves it alone */
+
 static bool begins(const char *text, const char *with)
 {
 	return strncmp(text, with, strlen(with)) == 0;
@@ -22,7 +24,7 @@ static const char *mpi_of(const char *library)
 		{ "libmpi.so.20", "Open MPI" },    { "libmpi.so.40", "Open MPI" },
 		{ "libmpi_mpifh.so", "Open MPI" }, { "libmpi_usempi", "Open MPI" },
 		{ "libmpi_cxx.so", "Open MPI" },   { "libmpi.so", "MPI" },
-		{ "libmpi_abi.so", "MPI" },
+		{ STANDARD_ABI, "MPI" },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -59,13 +61,17 @@ void nezha_intercept_judge(const struct nezha_elf *elf, bool privileged, struct 
 		         "capabilities), so the loader ignores LD_PRELOAD");
 	else if (elf->defines_mpi)
 		snprintf(out->why, sizeof out->why, "an MPI library is linked into it statically");
+	else if (out->mpi && begins(out->library, STANDARD_ABI))
+		snprintf(out->why, sizeof out->why,
+		         "linked with %s, the ABI of MPI 5, which Nezha leaves alone (compiled with mpicc it can be)", out->library);
 	else if (out->mpi)
 		snprintf(out->why, sizeof out->why, "linked with %s", out->library);
 	else
 		snprintf(out->why, sizeof out->why,
 		         "it does not link an MPI library itself; one that comes with another "
 		         "library or at run time (as with mpi4py) is found as well");
-	out->can = elf->kind == NEZHA_ELF_DYNAMIC && !privileged && !elf->defines_mpi;
+	out->can = elf->kind == NEZHA_ELF_DYNAMIC && !privileged && !elf->defines_mpi &&
+	           !(out->library && begins(out->library, STANDARD_ABI));
 }
 
 bool nezha_script_interpreter(const void *data, size_t size, char *interpreter, size_t len)

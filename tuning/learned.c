@@ -179,9 +179,10 @@ int nezha_learned_check(const char *path, const struct nezha_fingerprint *here)
 	return status;
 }
 
-/* Puts all that is kept into the table. */
-static int merge(const struct nezha_learned *learned, const struct nezha_table *base, struct nezha_table *into)
+/* Puts all that is kept into the table; scales that find no room in it are left out, and counted. */
+static int merge(const struct nezha_learned *learned, const struct nezha_table *base, struct nezha_table *into, int *left)
 {
+	*left = 0;
 	for (size_t i = 0; i < learned->count; i++) {
 		struct nezha_rule_group group;
 		int status = nezha_learned_rules(&learned->of[i].model, base, &learned->of[i].scale, &group);
@@ -189,10 +190,12 @@ static int merge(const struct nezha_learned *learned, const struct nezha_table *
 		if (status != NEZHA_OK)
 			return status;
 		status = nezha_scales_put(into, &group);
-		if (status != NEZHA_OK) {
+		if (status != NEZHA_OK)
 			free(group.rules);
+		if (status == NEZHA_ERR_INVALID)
+			++*left;
+		else if (status != NEZHA_OK)
 			return status;
-		}
 	}
 	return NEZHA_OK;
 }
@@ -215,18 +218,20 @@ static int extend(const struct nezha_learned *learned, const struct nezha_table 
                   const char *path)
 {
 	struct nezha_table *table;
-	int status = open_table(path, here, &table);
+	int left, status = open_table(path, here, &table);
 
 	if (status != NEZHA_OK)
 		return status;
-	status = merge(learned, base, table);
+	status = merge(learned, base, table, &left);
 	if (status == NEZHA_OK)
 		status = nezha_scales_sign(table, here, "learnt by jobs with Nezha " PACKAGE_VERSION);
+	if (status == NEZHA_OK && left)
+		nezha_warn("NEZHA_LEARNED=%s: the table has no room for %d of the %zu scales that this job has learnt of", path, left,
+		           learned->count);
 	if (status == NEZHA_OK)
 		status = save(table, path);
 	else
-		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: %s", path, status == NEZHA_ERR_NOMEM ?
-		            "no memory" : "it has no room for more scales");
+		nezha_error("NEZHA_LEARNED=%s: the table cannot be written: no memory", path);
 	nezha_table_free(table);
 	return status;
 }

@@ -33,6 +33,7 @@ libnezha_core_la_SOURCES += \
 libnezha_core_la_SOURCES += \
 	tuning/report.c tuning/report.h tuning/report_data.h \
 	tuning/report_json.c \
+	tuning/json_text.c tuning/json_text.h \
 	tuning/report_text.c
 
 # nezha-info; what it does is a library of its own, so that tests can call it.

@@ -9,6 +9,7 @@
 
 #include "tuning/bytes.h"
 #include "tuning/info.h"
+#include "tuning/json_text.h"
 #include "tuning/settings.h"
 #include "tuning/status.h"
 #include "tuning/text.h"
@@ -60,7 +61,7 @@ void nezha_info_problem(json_t *json, const char *format, ...)
 	if (json) {
 		json_t *problems = json_object_get(json, "problems");
 
-		json_array_append_new(problems, json_string(text));
+		json_array_append_new(problems, nezha_json_text(text));
 	}
 	free(text);
 }
@@ -192,6 +193,8 @@ static int take_option(int option, char **argv, struct options *out)
 /* The arguments as a whole.  -1: go on; else the exit status. */
 static int parse_query(const struct options *options, struct nezha_info_query *query)
 {
+	char numbers[64];
+
 	*query = (struct nezha_info_query){ .all_sizes = !options->bytes, .table = options->table };
 	if (options->check && (options->ranks || options->nodes || options->bytes || options->table))
 		return usage("--check does not go together with other questions:", options->check, NULL);
@@ -202,8 +205,10 @@ static int parse_query(const struct options *options, struct nezha_info_query *q
 		return usage("--bytes is not", options->bytes, "a number, or one with K, M or G behind it");
 	query->scale.ranks = options->ranks;
 	query->scale.nodes = options->nodes ? options->nodes : options->ranks;
-	if (options->ranks && query->scale.nodes > options->ranks)
-		return usage("there are more nodes than ranks:", "--nodes", "at most the number of --ranks");
+	if (options->ranks && query->scale.nodes > options->ranks) {
+		snprintf(numbers, sizeof numbers, "--ranks %d --nodes %d", options->ranks, options->nodes);
+		return usage("there are more nodes than ranks:", numbers, "as many at most");
+	}
 	if (options->ranks)
 		query->scale.ppn = (int)(((long)options->ranks + query->scale.nodes - 1) /
 		                         query->scale.nodes);

@@ -29,7 +29,7 @@ struct nezha_scale {
 	X(LEARNT,       "learnt",       "measured: the fastest, or tried: the MPI library, or both") \
 	X(DISABLED,     "disabled",     "switched off by NEZHA_ENABLE, Pcontrol or the communicator's info") \
 	X(NO_RAIL,      "no-rail",      "no rail joins all ranks") \
-	X(OPEN_FAILED,  "open-failed",  "the team could not be opened") \
+	X(OPEN_FAILED,  "open-failed",  "no rail could be opened: a firewall, or want of descriptors or memory") \
 	X(TYPE,         "type",         "the datatype is not one that Nezha reduces") \
 	X(OP,           "op",           "the operation is not one that Nezha does on this type") \
 	X(COUNT,        "count",        "the count is zero, negative or too large") \

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "tuning/json_text.h"
 #include "tuning/report.h"
 #include "tuning/report_data.h"
 #include "tuning/status.h"
@@ -9,14 +10,6 @@
 static json_t *number(uint64_t value)
 {
 	return json_integer((json_int_t)value);
-}
-
-/* Communicators' names need not be UTF-8. */
-static json_t *text(const char *value)
-{
-	json_t *json = json_string(value);
-
-	return json ? json : json_string("(not printable)");
 }
 
 static json_t *seconds(uint64_t ns)
@@ -65,7 +58,7 @@ static json_t *comms_json(const struct nezha_report *report)
 
 	TAILQ_FOREACH(comm, &report->comms, entry)
 		if (comm->rows.count)
-			json_array_append_new(array, json_pack("{so si si so}", "name", text(comm->name),
+			json_array_append_new(array, json_pack("{so si si so}", "name", nezha_json_text(comm->name),
 			                      "ranks", comm->ranks, "nodes", comm->nodes,
 			                      "sizes", rows_json(report, &comm->rows)));
 	return array;
@@ -80,7 +73,7 @@ static json_t *rails_json(const struct nezha_report *report)
 
 		if (!*rail->device)
 			continue;
-		json_array_append_new(array, json_pack("{so ss so so so so so}", "device", text(rail->device),
+		json_array_append_new(array, json_pack("{so ss so so so so so}", "device", nezha_json_text(rail->device),
 		                                       "subnet", rail->subnet, "bytes", number(rail->bytes),
 		                                       "bytes_resent", number(rail->resent),
 		                                       "failures", number(rail->failures),
@@ -101,9 +94,9 @@ static json_t *report_json(const struct nezha_report *report)
 	const struct nezha_report_job *job = &report->job;
 
 	return json_pack("{so so so si si so so so so so so s{so so} so so}",
-	                 "nezha", text(job->version), "mpi", text(job->mpi), "host", text(job->host),
+	                 "nezha", nezha_json_text(job->version), "mpi", nezha_json_text(job->mpi), "host", nezha_json_text(job->host),
 	                 "ranks", job->ranks, "nodes", job->nodes,
-	                 "rails_asked", text(job->rails), "table", text(job->table), "tune", text(job->tune),
+	                 "rails_asked", nezha_json_text(job->rails), "table", nezha_json_text(job->table), "tune", nezha_json_text(job->tune),
 	                 "rails", rails_json(report), "registered", registered_json(&report->registered),
 	                 "communicators", comms_json(report),
 	                 "closed", "count", number(report->closed_count),

@@ -39,7 +39,7 @@ static void *member(const struct setting *setting, struct nezha_settings *settin
 void nezha_settings_free(struct nezha_settings *settings)
 {
 	for (size_t i = 0; i < COUNT; i++)
-		if (settings_list[i].kind == &nezha_value_text) {
+		if (settings_list[i].kind->is_text) {
 			char **text = member(&settings_list[i], settings);
 
 			free(*text);
@@ -140,7 +140,10 @@ static void report_malformed(FILE *f, const struct setting *setting, const char 
 {
 	fprintf(f, "%s=", setting->doc.name);
 	print_cut(f, value, strlen(value));
-	fprintf(f, " is malformed: allowed is %s\n", setting->doc.allowed);
+	fprintf(f, " is malformed: allowed is %s", setting->doc.allowed);
+	if (setting->kind->is_text)
+		fprintf(f, ", of up to %d bytes, without control characters", NEZHA_VALUE_BYTES);
+	fputc('\n', f);
 }
 
 /* `seen` has a flag for each setting: as with getenv, the first of a name counts. */

@@ -18,7 +18,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 #define NEZHA_CHECK_NATIVE 4u
 
 /* X(field, NAME, kind, default text, what values are allowed, what it does)
- * kinds: bool (0|1|on|off|yes|no|true|false), text, policy, level, checks (names between commas), seconds (decimal,
+ * kinds: bool (0|1|on|off|yes|no|true|false), text, report (as bool, or a text), policy, level, checks (names between commas), seconds (decimal,
  * 0.1 .. 3600), verbs (verbs_options.h) */
 #define NEZHA_SETTINGS(X) \
 	X(enable,       ENABLE,       bool,    "1",    "0 or 1", \
@@ -46,7 +46,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	  "what is checked on the way; plan: all ranks compare model and plan before a call, which fails if they differ; " \
 	  "crc: blocks bear a CRC32C, and are sent again if they come wrong; native: each result is compared with the MPI " \
 	  "library's, for debugging: slow") \
-	X(report,       REPORT,       text,    "0",    "0, 1, or the name of a file that gets JSON", \
+	X(report,       REPORT,       report,   "0",    "0, 1, or the name of a file that gets JSON", \
 	  "a report of what was done, at the end") \
 	X(trace,        TRACE,        text,    "", \
 	  "the name of a file; %r in it stands for the rank, %h for the host; without %r only rank 0 writes one", \
@@ -59,6 +59,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 struct nezha_settings {
 #define NEZHA_SETTING_C_bool bool
 #define NEZHA_SETTING_C_text char *
+#define NEZHA_SETTING_C_report char *
 #define NEZHA_SETTING_C_policy enum nezha_policy_kind
 #define NEZHA_SETTING_C_level enum nezha_log_level
 #define NEZHA_SETTING_C_checks unsigned

@@ -55,6 +55,14 @@ static int parse_text(const char *text, void *out)
 	return NEZHA_OK;
 }
 
+/* What switches other settings on and off does not name a file. */
+static int parse_report(const char *text, void *out)
+{
+	bool on;
+
+	return parse_text(parse_bool(text, &on) != NEZHA_OK ? text : on ? "1" : "0", out);
+}
+
 static void print_text(FILE *f, const void *value)
 {
 	fputs(*(char *const *)value, f);
@@ -170,10 +178,11 @@ static void print_verbs(FILE *f, const void *value)
 	fputs(text, f);
 }
 
-const struct nezha_value_kind nezha_value_bool = { parse_bool, print_bool };
-const struct nezha_value_kind nezha_value_text = { parse_text, print_text };
-const struct nezha_value_kind nezha_value_policy = { parse_policy, print_policy };
-const struct nezha_value_kind nezha_value_level = { parse_level, print_level };
-const struct nezha_value_kind nezha_value_checks = { parse_checks, print_checks };
-const struct nezha_value_kind nezha_value_seconds = { parse_seconds, print_seconds };
-const struct nezha_value_kind nezha_value_verbs = { parse_verbs, print_verbs };
+const struct nezha_value_kind nezha_value_bool = { parse_bool, print_bool, false };
+const struct nezha_value_kind nezha_value_text = { parse_text, print_text, true };
+const struct nezha_value_kind nezha_value_report = { parse_report, print_text, true };
+const struct nezha_value_kind nezha_value_policy = { parse_policy, print_policy, false };
+const struct nezha_value_kind nezha_value_level = { parse_level, print_level, false };
+const struct nezha_value_kind nezha_value_checks = { parse_checks, print_checks, false };
+const struct nezha_value_kind nezha_value_seconds = { parse_seconds, print_seconds, false };
+const struct nezha_value_kind nezha_value_verbs = { parse_verbs, print_verbs, false };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tuning/bytes.h"
+#include "tuning/json_text.h"
 #include "tuning/status.h"
 #include "tuning/trace_data.h"
 
@@ -32,17 +33,6 @@ static void print(struct printer *printer, json_t *event)
 		printer->status = NEZHA_ERR_SYSTEM;
 	json_decref(event);
 	printer->between = ",\n";
-}
-
-/* Names come from systems and launchers: one that is not UTF-8 must not cost the timeline. */
-static json_t *text(char *name)
-{
-	json_t *json = json_string(name);
-
-	for (char *c = name; !json && *c; c++)
-		if ((unsigned char)*c >= 0x80)
-			*c = '?';
-	return json ? json : json_string(name);
 }
 
 static bool is_of_thread(const struct nezha_trace_event *event)
@@ -71,7 +61,7 @@ static void name_lane(struct printer *printer, const struct nezha_trace_event *e
 	else
 		snprintf(name, sizeof(name), "%s %s rank %d", rail, event->incoming ? "from" : "to", event->peer);
 	print(printer, json_pack("{ss ss si si s{so}}", "name", "thread_name", "ph", "M", "pid", printer->process->rank,
-	                         "tid", lane, "args", "name", text(name)));
+	                         "tid", lane, "args", "name", nezha_json_text(name)));
 	print(printer, json_pack("{ss ss si si s{si}}", "name", "thread_sort_index", "ph", "M",
 	                         "pid", printer->process->rank, "tid", lane, "args", "sort_index", lane));
 }
@@ -166,7 +156,7 @@ static void print_event(struct printer *printer, const struct nezha_trace_event 
 
 	meet_lane(printer, event);
 	name_event(event, name, sizeof(name));
-	json = json_pack("{so ss ss si si so so}", "name", text(name), "cat", categories[event->kind], "ph", moment ? "i" : "X",
+	json = json_pack("{so ss ss si si so so}", "name", nezha_json_text(name), "cat", categories[event->kind], "ph", moment ? "i" : "X",
 	                 "pid", printer->process->rank, "tid", lane_of(event), "ts", microseconds(printer, event->begin),
 	                 "args", arguments(event));
 	if (json && moment)
@@ -185,7 +175,7 @@ static void print_process(struct printer *printer)
 
 	snprintf(name, sizeof(name), "rank %d on %.64s", process->rank, process->host);
 	print(printer, json_pack("{ss ss si s{so}}", "name", "process_name", "ph", "M", "pid", process->rank,
-	                         "args", "name", text(name)));
+	                         "args", "name", nezha_json_text(name)));
 	print(printer, json_pack("{ss ss si s{si}}", "name", "process_sort_index", "ph", "M", "pid", process->rank,
 	                         "args", "sort_index", process->rank));
 }

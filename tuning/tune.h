@@ -60,6 +60,7 @@ struct nezha_tune_options {
 	char **words;                  /* of --mpirun; owned */
 	size_t word_count;
 	const char *output, *extend, *library, *worker;
+	char *own_output, *own_library, *own_worker;  /* these, where they are not as they were given; owned */
 	enum nezha_tune_mpi mpi;
 	double seconds;
 	int ppn;                       /* ranks on each node */
@@ -71,7 +72,7 @@ struct nezha_tune_options {
  * to free in any case. */
 int nezha_tune_options_read(int argc, char **argv, struct nezha_tune_options *options);
 
-/* Fills in what the command line leaves open: whose mpirun it is, and Nezha's files, looked up on this host.
+/* Fills in what the command line leaves open: whose mpirun it is, and Nezha's files, looked up on this host; and where -o leads.
  * NEZHA_ERR_INVALID. */
 int nezha_tune_find_parts(struct nezha_tune_options *options);
 
@@ -87,6 +88,9 @@ struct nezha_tune_job {
 	const struct nezha_tune_list *sizes;
 	const struct nezha_table *builtin;
 };
+
+/* The settings that jobs do not get, since they would decide in the worker's place or cost time; NULL at the end. */
+extern const char *const nezha_tune_own[];
 
 /* The whole command of a job, in one block of memory that ends with NULL: words -n RANKS, how many of them on a node
  * if there are several, LD_PRELOAD and the user's NEZHA_* by -x or -genv, the worker and its arguments.  NULL: no memory. */

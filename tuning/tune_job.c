@@ -44,9 +44,6 @@ static double now(void)
 /* In the child.  Its own process group: a Ctrl-C is for us, and we end the whole group. */
 __attribute__((noreturn)) static void become(char *const *command, int out)
 {
-	static const char *const ours[] = {
-		"NEZHA_ENABLE", "NEZHA_TABLE", "NEZHA_TUNE", "NEZHA_LEARNED", "NEZHA_REPORT",
-	};
 	int in = open("/dev/null", O_RDONLY);
 
 	setpgid(0, 0);
@@ -54,8 +51,8 @@ __attribute__((noreturn)) static void become(char *const *command, int out)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
-	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-		unsetenv(ours[i]);
+	for (const char *const *name = nezha_tune_own; *name; name++)
+		unsetenv(*name);
 	if (in < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
 		_exit(127);
 	execvp(command[0], command);
@@ -194,11 +191,24 @@ struct listener {
 	char other[KEPT][161];
 };
 
+/* Nezha's own warnings, as that a rail does not work: they are about all that is measured.  The jobs of a scale have the same ones. */
+static void show_warning(const char *line)
+{
+	static char last[161];
+
+	if (!strncmp(line, last, sizeof last - 1))
+		return;
+	snprintf(last, sizeof last, "%.160s", line);
+	nezha_tune_problem("a job says: %s", line);
+}
+
 static int hear(const char *line, void *context)
 {
 	struct listener *l = context;
 	const char *mark = strstr(line, NEZHA_TUNE_MARK);   /* launchers may put the rank before it */
 
+	if (!mark && strstr(line, "nezha[") && strstr(line, "] warn: "))
+		show_warning(line);
 	if (!mark) {
 		snprintf(l->other[l->kept++ % KEPT], sizeof *l->other, "%.160s", line);
 		return NEZHA_OK;

@@ -75,18 +75,19 @@ int nezha_tune_ask(char *const *words, size_t count, enum nezha_tune_mpi *out)
 	return NEZHA_ERR_INVALID;
 }
 
-/* Whether the ranks get this variable of the user's: the settings, but for those that would decide in the worker's
- * place. */
+const char *const nezha_tune_own[] = {
+	"NEZHA_ENABLE", "NEZHA_TABLE", "NEZHA_TUNE", "NEZHA_LEARNED", "NEZHA_REPORT", "NEZHA_TRACE", NULL
+};
+
+/* Whether the ranks get this variable of the user's. */
 static bool is_passed(const char *entry)
 {
-	static const char *const ours[] = {
-		"NEZHA_ENABLE=", "NEZHA_TABLE=", "NEZHA_TUNE=", "NEZHA_LEARNED=", "NEZHA_REPORT=",
-	};
+	size_t len = strcspn(entry, "=");
 
-	if (strncmp(entry, "NEZHA_", 6) || !strchr(entry, '='))
+	if (strncmp(entry, "NEZHA_", 6) || !entry[len])
 		return false;
-	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-		if (!strncmp(entry, ours[i], strlen(ours[i])))
+	for (const char *const *own = nezha_tune_own; *own; own++)
+		if (strlen(*own) == len && !memcmp(entry, *own, len))
 			return false;
 	return true;
 }
@@ -94,15 +95,29 @@ static bool is_passed(const char *entry)
 /* What else the user preloads (a sanitizer, say) stays, and stays first. */
 static char *make_preload(const char *library, char *const *environment)
 {
-	const char *given = "";
-	char *text;
+	const char *given = "", *between = "";
+	char *text = NULL;
+	size_t size, len;
+	FILE *file = open_memstream(&text, &size);
 
-	for (; *environment; environment++)
-		if (!strncmp(*environment, "LD_PRELOAD=", 11) && !strstr(*environment, OWN))
-			given = *environment + 11;
-	if (asprintf(&text, "LD_PRELOAD=%s%s%s", given, *given ? ":" : "", library) < 0)
+	if (!file)
 		return NULL;
-	return text;
+	for (; *environment; environment++)
+		if (!strncmp(*environment, "LD_PRELOAD=", 11))
+			given = *environment + 11;
+	fputs("LD_PRELOAD=", file);
+	for (; *given; given += len + (given[len] != '\0')) {
+		len = strcspn(given, ": ");
+		if (!len || memmem(given, len, OWN, strlen(OWN)))
+			continue;
+		fprintf(file, "%s%.*s", between, (int)len, given);
+		between = ":";
+	}
+	fprintf(file, "%s%s", between, library);
+	if (!fclose(file))
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* A list of words and their characters in one stream: words end with '\0'. */

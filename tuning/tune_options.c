@@ -2,12 +2,14 @@
  * nezha-tune's command line. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tuning/file.h"
 #include "tuning/status.h"
 #include "tuning/tune.h"
 
@@ -22,7 +24,7 @@ static const char help[] =
 	"  --ranks LIST       numbers of ranks, such as 2,4,8\n"
 	"  --ppn N            so many of them on each node, 1 to 256; 1\n"
 	"  --mpirun COMMAND   what starts your jobs, without the number of ranks, such as\n"
-	"                     \"mpirun --hostfile hosts\"; \"mpirun\" if not given\n"
+	"                     \"mpirun --hostfile hosts --map-by node\"; \"mpirun\" if not given\n"
 	"  -o FILE            the table; one that exists is extended by what is new in it\n"
 	"  --extend FILE      begin with this table, and write the extended one to -o FILE\n"
 	"  --again            measure also what the table has already\n"
@@ -145,6 +147,16 @@ static int take_option(int option, char **argv, struct nezha_tune_options *optio
 	}
 }
 
+/* A check's own work would be measured with the rails', but not with the library. */
+static int check_environment(void)
+{
+	const char *check = getenv("NEZHA_CHECK");
+
+	if (!check || !*check || !strcmp(check, "crc"))
+		return -1;
+	return usage("NEZHA_CHECK=\"%.60s\": allowed is crc, since what else is checked would be measured", check);
+}
+
 /* Nodes must have equal numbers of ranks, and there must be two. */
 static int check_ppn(const struct nezha_tune_options *options)
 {
@@ -178,6 +190,8 @@ int nezha_tune_options_read(int argc, char **argv, struct nezha_tune_options *op
 	if (!options->output || !*options->output)
 		return usage("%s is missing: the file that gets the table, such as -o site.json", "-o");
 	status = check_ppn(options);
+	if (status < 0)
+		status = check_environment();
 	return status >= 0 || options->words ? status : read_command(options, "mpirun");
 }
 
@@ -191,6 +205,21 @@ static int check_file(const char *path, int mode, const char *option, const char
 	return NEZHA_ERR_INVALID;
 }
 
+/* The loader and mpirun look for a bare name elsewhere than here, where it was found. */
+static int make_whole(const char **path, char **own)
+{
+	char folder[PATH_MAX];
+
+	if (**path == '/' || !getcwd(folder, sizeof folder))
+		return NEZHA_OK;
+	if (asprintf(own, "%s/%s", folder, *path) < 0) {
+		nezha_tune_problem("no memory");
+		return NEZHA_ERR_NOMEM;
+	}
+	*path = *own;
+	return NEZHA_OK;
+}
+
 /* What jobs are made of, looked up on this host: the nodes have it at the same place. */
 int nezha_tune_find_parts(struct nezha_tune_options *options)
 {
@@ -200,6 +229,10 @@ int nezha_tune_find_parts(struct nezha_tune_options *options)
 	};
 	int status = NEZHA_OK;
 
+	/* A link stays one; and jobs with NEZHA_LEARNED lock the file itself. */
+	options->own_output = nezha_file_follow(options->output);
+	if (options->own_output)
+		options->output = options->own_output;
 	if (options->mpi == NEZHA_TUNE_UNKNOWN)
 		status = nezha_tune_ask(options->words, options->word_count, &options->mpi);
 	if (status != NEZHA_OK)
@@ -213,5 +246,7 @@ int nezha_tune_find_parts(struct nezha_tune_options *options)
 		status = check_file(options->worker, X_OK, "--worker",
 		                    options->mpi == NEZHA_TUNE_OPENMPI ? "the worker for Open MPI"
 		                                                       : "the worker for MPICH");
-	return status;
+	if (status == NEZHA_OK)
+		status = make_whole(&options->library, &options->own_library);
+	return status == NEZHA_OK ? make_whole(&options->worker, &options->own_worker) : status;
 }

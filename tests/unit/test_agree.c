@@ -43,6 +43,8 @@ static void every_deciding_field_counts(void **state)
 			ASSERT_COUNTS(classes[k].cost[alg].count, 3);
 			ASSERT_COUNTS(classes[k].cost[alg].tried, 3);
 			ASSERT_COUNTS(classes[k].cost[alg].by_run, true);
+			ASSERT_COUNTS(classes[k].cost[alg].of_try, true);
+			ASSERT_COUNTS(classes[k].cost[alg].before, 7);
 		}
 		for (int alg = 0; alg < NEZHA_ALG_MIX; alg++) {
 			ASSERT_COUNTS(classes[k].part[alg].samples[1], 5);
@@ -56,6 +58,8 @@ static void every_deciding_field_counts(void **state)
 		ASSERT_COUNTS(classes[k].pause, 128);
 		ASSERT_COUNTS(classes[k].tries, 1);
 		ASSERT_COUNTS(classes[k].promise, 3);
+		ASSERT_COUNTS(classes[k].doubtful, true);
+		ASSERT_COUNTS(classes[k].claim, 2);
 		ASSERT_COUNTS(classes[k].shunned[NEZHA_ALG_NATIVE], 64);
 		ASSERT_COUNTS(classes[k].shunned[NEZHA_ALG_RING], 64);
 	}
@@ -71,6 +75,7 @@ static void every_deciding_field_counts(void **state)
 	ASSERT_COUNTS(pending[0].run, true);
 	ASSERT_COUNTS(pending[1].trial, true);
 	ASSERT_COUNTS(lost, true);
+	ASSERT_COUNTS(guesses, 2);
 	ASSERT_COUNTS(pending_count, 1);
 }
 

@@ -170,7 +170,6 @@ static void which_mpi(void **state)
 		{ "libmpi_mpifh.so.40", "Open MPI" },
 		{ "libmpi_usempif08.so.40", "Open MPI" },
 		{ "libmpi.so", "MPI" },
-		{ "libmpi_abi.so.0", "MPI" },
 	};
 
 	(void)state;
@@ -205,8 +204,10 @@ static void programs_that_cannot(void **state)
 	struct recipe mpi = { .type = ET_EXEC, .loader = true, .needed = { "libmpi.so.40" } };
 	struct recipe inside = { .type = ET_EXEC, .loader = true, .needed = { "libc.so.6" },
 	                         .defines = { "main", "PMPI_Allreduce" } };
+	struct recipe standard = { .type = ET_EXEC, .loader = true, .needed = { "libc.so.6", "libmpi_abi.so.0" } };
 
 	(void)state;
+	judge(&standard, false, false, "MPI", "libmpi_abi.so.0, the ABI of MPI 5");
 	judge(&fixed, false, false, NULL, "statically linked");
 	judge(&pie, false, false, NULL, "statically linked");
 	judge(&library, false, false, NULL, "a shared library");

@@ -261,6 +261,52 @@ static void extends_what_is_there(void **state)
 	free(text);
 }
 
+/* A full table gets what is new of the scales that it has, and what it has no room for is told. */
+static void a_full_table_is_kept_up(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_learned learned = { .count = 0 };
+	struct nezha_table *table;
+	char *error, *text;
+
+	(void)state;
+	learn(&model, 20, M, 1, 1000000000);
+	for (int ranks = 2; ranks < 2 + NEZHA_TABLE_GROUPS; ranks++) {
+		struct nezha_scale scale = { ranks, ranks, 1 };
+
+		nezha_learned_keep(&learned, &scale, &model);
+	}
+	assert_int_equal(nezha_learned_write(&learned, builtin, &here, path), NEZHA_OK);
+	nezha_learned_clear(&learned);
+	text = content(log_path);
+	assert_non_null(strstr(text, "the table has no room for 3 of the 128 scales"));
+	free(text);
+	assert_int_equal(truncate(log_path, 0), 0);
+	assert_int_equal(write_one(&two, 4 * M, &here, path), NEZHA_OK);
+	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
+	assert_int_equal(table->group_count, NEZHA_TABLE_GROUPS);
+	assert_native_between(table, &two, 4 * M, 8 * M);
+	nezha_table_free(table);
+	text = content(log_path);
+	assert_string_equal(text, "");
+	free(text);
+}
+
+/* What jobs read, they can read still when a user with another umask has written it. */
+static void readers_stay(void **state)
+{
+	mode_t before = umask(077);
+	struct stat file;
+
+	(void)state;
+	assert_int_equal(nezha_file_replace(path, "one"), NEZHA_OK);
+	assert_true(!stat(path, &file) && (file.st_mode & 0777) == 0600);
+	assert_int_equal(chmod(path, 0664), 0);
+	assert_int_equal(nezha_file_replace(path, "two"), NEZHA_OK);
+	assert_true(!stat(path, &file) && (file.st_mode & 0777) == 0664);
+	umask(before);
+}
+
 static void put(const char *text)
 {
 	assert_int_equal(nezha_file_replace(path, text), NEZHA_OK);
@@ -315,12 +361,15 @@ static void users_one_at_a_time(void **state)
 {
 	int reserved;
 	char new[80];
+	mode_t before;
 
 	(void)state;
 	if (geteuid())
 		skip();
 	assert_int_equal(chmod(folder, 0711), 0);
+	before = umask(077);
 	reserved = nezha_file_reserve(path, 0);
+	umask(before);
 	assert_true(reserved >= 0);
 	assert_int_equal(reserve_as_other(), EBUSY);
 	nezha_file_release(path, reserved);
@@ -454,6 +503,8 @@ int main(void)
 		cmocka_unit_test(decisions_without_a_try),
 		cmocka_unit_test(keeps_the_one_with_most_calls),
 		cmocka_unit_test_setup(extends_what_is_there, begin_file),
+		cmocka_unit_test_setup(a_full_table_is_kept_up, begin_file),
+		cmocka_unit_test_setup(readers_stay, begin_file),
 		cmocka_unit_test_setup(one_at_a_time, begin_file),
 		cmocka_unit_test_setup(users_one_at_a_time, begin_file),
 		cmocka_unit_test_setup(nothing_is_lost_at_once, begin_file),

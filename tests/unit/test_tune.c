@@ -165,7 +165,8 @@ static void makes_commands(void **state)
 		"HOME=/root", "NEZHA_RAILS=tcp:e0,tcp:e1", "NEZHA_TUNE=alg=native", "NEZHA_TABLE=x", "NEZHA_ENABLE=0",
 		"NEZHA_REPORT=1", "NEZHA_LEARNED=y", "LD_PRELOAD=/lib/other.so", "NEZHA_POLICY=", NULL,
 	};
-	char *const again[] = { "LD_PRELOAD=/old/libnezha_pmpi.so", NULL };
+	char *const again[] = { "LD_PRELOAD=/old/libnezha_pmpi.so", "NEZHA_TRACE=t", "NEZHA_TRACED", NULL };
+	char *const several[] = { "LD_PRELOAD=/lib/a.so:/old/libnezha_pmpi.so /lib/b.so:", NULL };
 	const struct nezha_tune_list sizes = { .count = 2, .value = { 64 * K, M } };
 	struct nezha_tune_job job = {
 		.words = words, .word_count = 3, .mpi = NEZHA_TUNE_OPENMPI, .library = "/l/libnezha_pmpi.so",
@@ -193,6 +194,10 @@ static void makes_commands(void **state)
 	command = nezha_tune_command(&job, again);
 	join(command, text, sizeof text);
 	assert_non_null(strstr(text, "|LD_PRELOAD|/l/libnezha_pmpi.so|/w/worker|"));
+	free(command);
+	command = nezha_tune_command(&job, several);
+	join(command, text, sizeof text);
+	assert_non_null(strstr(text, "|LD_PRELOAD|/lib/a.so:/lib/b.so:/l/libnezha_pmpi.so|/w/worker|"));
 	free(command);
 	job.ppn = 2;
 	command = nezha_tune_command(&job, again);

@@ -83,6 +83,20 @@ static void tune_data(struct nezha_aggd *aggd)
 	}
 }
 
+static const char *hint(int number)
+{
+	switch (number) {
+	case EADDRNOTAVAIL:
+		return "; allowed is an address of this host";
+	case EADDRINUSE:
+		return "; another program has it, maybe another nezha-aggd";
+	case EACCES:
+		return "; ports below 1024 are root's";
+	default:
+		return "";
+	}
+}
+
 static int open_sockets(struct nezha_aggd *aggd)
 {
 	char address[INET_ADDRSTRLEN];
@@ -91,8 +105,8 @@ static int open_sockets(struct nezha_aggd *aggd)
 	if (aggd->listener.fd >= 0)
 		aggd->data = (struct aggd_end){ AGGD_END_DATA, aggd_bound(aggd, SOCK_DGRAM) };
 	if (aggd->listener.fd < 0 || aggd->data.fd < 0 || steer_to_first(aggd->data.fd) || listen(aggd->listener.fd, BACKLOG)) {
-		nezha_error("cannot listen on %s port %u: %m",
-		            inet_ntop(AF_INET, &aggd->config.address, address, sizeof address), aggd->config.port);
+		nezha_error("cannot listen on %s port %u: %m%s",
+		            inet_ntop(AF_INET, &aggd->config.address, address, sizeof address), aggd->config.port, hint(errno));
 		return NEZHA_ERR_SYSTEM;
 	}
 	tune_data(aggd);

@@ -131,6 +131,8 @@ static const char *hint(int error)
 	case EOPNOTSUPP:
 	case EINVAL:
 		return "; its driver has no XDP";
+	case ENOSPC:
+		return "; allowed are 256 devices";
 	case ERANGE:
 		return "; its MTU is too large for its driver's XDP";
 	default:

@@ -72,7 +72,7 @@ struct nezha_nic_set {
  * exist on this host.  A subnet that this host is not in, or a device without an address, is no error:
  * other nodes may have it; it is told in *notes (malloc'd lines, maybe ""). Physical or not does not
  * matter for what was named.  RDMA devices are only rails if they are named; a connection of one is made over the
- * interface that has its port's IPv4 address, else (InfiniBand without IPoIB, a container) over the first usable one. */
+ * interface that has its port's IPv4 address, else (RoCE in a container) over the first usable one. */
 int nezha_nic_select(const char *spec, const struct nezha_nic_set *set,
                      struct nezha_rail_nic *rails, size_t *rail_count, char **notes, char **error);
 

@@ -265,7 +265,7 @@ static int take_entry(const char *entry, struct nezha_rail_entry *entries, size_
 	if (is_fixed(entry))
 		return parse_fixed(entries, *n, error);
 	if (*n == NEZHA_RAIL_ENTRIES_MAX)
-		return refuse(error, "NEZHA_RAILS: more than %d entries", NEZHA_RAIL_ENTRIES_MAX);
+		return refuse(error, "NEZHA_RAILS: \"%s\" is one entry too many: allowed are %d", entry, NEZHA_RAIL_ENTRIES_MAX);
 	status = parse_entry(entry, &entries[*n], error);
 	if (status == NEZHA_OK)
 		status = check_reducing(entry, entries, *n, error);

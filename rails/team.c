@@ -2,6 +2,7 @@
  * Opening and closing of teams: who are the neighbours, what joins us. */
 #include "rails/team.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,6 +267,18 @@ static void probe(struct nezha_team *team)
 	}
 }
 
+/* With what a firewall's rules would name. */
+static void tell_unreached(const struct nezha_link *link, int rail)
+{
+	const struct nezha_path *path = &link->paths[rail];
+	const struct nezha_card_rail *theirs = &link->card.rails[path->peer_rail];
+	char address[INET_ADDRSTRLEN] = "?";
+
+	inet_ntop(AF_INET, &(struct in_addr){ theirs->address }, address, sizeof address);
+	nezha_info("rail %s does not reach process %d on %s (TCP, %s port %u): %s", nezha_rail_name(&link->engine->rails[rail]),
+	           link->peer, link->card.hostname, address, theirs->port, path->error ? strerror(path->error) : "no answer");
+}
+
 int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rails_ok)
 {
 	struct nezha_engine *engine = team->engine;
@@ -278,8 +291,7 @@ int nezha_team_connect(struct nezha_team *team, double timeout_s, uint32_t *rail
 		mask = LINK_OK;
 	for (uint32_t r = 0; r < engine->card.rail_count; r++) {
 		if (!link->paths[r].up && link->paths[r].joined && !link->opened && !link->paths[r].why_told)
-			nezha_info("rail %s does not reach process %d on %s", nezha_rail_name(&engine->rails[r]),
-			           link->peer, link->card.hostname);
+			tell_unreached(link, (int)r);
 	}
 	if (mask)
 		probe(team);

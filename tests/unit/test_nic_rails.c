@@ -386,9 +386,9 @@ static void too_many_entries_are_refused(void **state)
 	for (int i = 0; i < 32; i++)
 		strcat(spec, i ? ",tcp:e0" : "tcp:e0");
 	assert_int_equal(nezha_nic_spec_check(spec, &error), NEZHA_OK);
-	strcat(spec, ",tcp:e0");
+	strcat(spec, ",tcp:e7");
 	assert_int_equal(nezha_nic_spec_check(spec, &error), NEZHA_ERR_INVALID);
-	assert_string_equal(error, "NEZHA_RAILS: more than 32 entries");
+	assert_string_equal(error, "NEZHA_RAILS: \"tcp:e7\" is one entry too many: allowed are 32");
 	free(error);
 }
 

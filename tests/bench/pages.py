@@ -108,7 +108,8 @@ def _where_ahead(parts):
     lines += _paragraph(
         """Every row in which the median of a peer, of another policy or of a smaller set of rails is better than
         Nezha's, with the ratio of the medians; "~": the ranges from the least to the most overlap. "off" is the MPI
-        library within a job with Nezha."""
+        library within a job with Nezha. In the rows of "threshold" the rails are forced also at sizes that Nezha by
+        itself leaves to the library."""
     )
     for part in parts:
         lines += ahead_lines(part, f"{part['experiment']}, {_title(part)}")

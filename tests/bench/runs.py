@@ -153,6 +153,13 @@ def _first_line(*command):
     return next((line.strip() for line in done.stdout.splitlines() if line.strip()), "none")
 
 
+def _nezha():
+    """Version, and which commit where the sources are a checkout."""
+    version = _first_line(os.path.join(bed.BUILD, "nezha-info"), "--version").split()[-1]
+    commit = _first_line("git", "-C", bed.SRC, "rev-parse", "--short", "HEAD")
+    return version if commit == "none" else f"{version} ({commit})"
+
+
 def machine():
     """What the figures depend on, without any name of the machine."""
     model = "unknown"
@@ -169,7 +176,7 @@ def machine():
         "kernel": f"{platform.system()} {platform.release().split('-')[0]}",
         "openmpi": openmpi.split()[-1],
         "mpich": _first_line("mpichversion").split(":")[-1].strip(),
-        "nezha": _first_line(os.path.join(bed.BUILD, "nezha-info"), "--version").split()[-1],
+        "nezha": _nezha(),
     }
 
 

@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 {
 	long bytes, victim;
 	double begin_at;
-	int *buffer, rc = MPI_SUCCESS;
+	int *buffer, class = MPI_SUCCESS, rc = MPI_SUCCESS;
 	char text[MPI_MAX_ERROR_STRING] = "";
 	MPI_Comm comm;
 	bool in;
@@ -92,6 +92,10 @@ int main(int argc, char **argv)
 	watch(LIMIT, "the end");
 	MPI_Error_string(rc, text, &(int){ 0 });
 	printf("rank %d: error after %.2f s: %s\n", world_rank, now() - begin_at, text);
+	MPI_Error_class(rc, &class);
+	MPI_Error_string(class, text, &(int){ 0 });
+	if (!strstr(text, "Nezha failed"))
+		fail("the error's class is \"%s\"", text);
 	rc = MPI_Allreduce(MPI_IN_PLACE, buffer, (int)(bytes / 4), MPI_INT, MPI_BOR, comm);
 	if (rc == MPI_SUCCESS)
 		printf("rank %d: FAILED: the next call went well\n", world_rank);

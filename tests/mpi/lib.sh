@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # lib.sh - what the MPI tests' drivers share; sourced by bash scripts.
 #
-#   need_lab [LAB OPTIONS]        raises a lab of this test, or skips; it goes away with the script or the next
+#   need_lab [LAB OPTIONS]        raises a lab of this test, or skips; it goes away with the script, even a killed one, or the next
 #   mpis                          prints those of "openmpi mpich" that are here
 #   job MPI [LAB RUN OPTIONS] PROGRAM ARGUMENTS...
 #                                 runs tests/mpi/PROGRAM.MPI on the lab without Nezha
@@ -92,7 +92,7 @@ need_lab() {
 	make_work
 	[ -z "${labname-}" ] || "$lab" down -d "$labname"
 	labname=t$$
-	said=$("$lab" up -d "$labname" "$@" 2>&1)
+	said=$("$lab" up -d "$labname" -w $$ "$@" 2>&1)
 	case $? in
 	0) ;;
 	77) skip "no lab here: $said" ;;

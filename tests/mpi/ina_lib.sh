@@ -7,6 +7,7 @@
 #   digest                        what results said of the bits
 #   ina_bytes [DEVICE]            what rank 0 has sent to the aggregator, by the last report
 #   used, unused WHAT [DEVICE]    whether that is anything
+#   lost_and_back WHAT            by the last report rank 0 lost it and had it back
 #   right_calls WHAT                all calls of the last job, of the bench, were right
 #   lose_and_return LOSE RETURN   in the midst of calls (of NEZHA_LOG=info) does what loses an aggregator, then what gives it back
 
@@ -33,9 +34,13 @@ digest() {
 	grep -o 'digest-floats [0-9a-f]*' "$out"
 }
 
-ina_bytes() {
+ina_sum() { # FIELD [DEVICE]: of the last report
 	"$python" -c 'import json, sys
-print(sum(r["bytes"] for r in json.load(open(sys.argv[1]))["rails"] if r["device"] == sys.argv[2]))' "$report" "${1:-ina}"
+print(sum(r[sys.argv[2]] for r in json.load(open(sys.argv[1]))["rails"] if r["device"] == sys.argv[3]))' "$report" "$1" "${2:-ina}"
+}
+
+ina_bytes() {
+	ina_sum bytes "${1:-ina}"
 }
 
 used() {
@@ -48,6 +53,17 @@ unused() {
 	local n
 	n=$(ina_bytes "${2:-ina}")
 	if [ "${n:-1}" = 0 ]; then good "$1: ${2:-it} was not used"; else failure "$1: ${n:-?} bytes went to ${2:-it}"; fi
+}
+
+# Of the aggregator alone: what cuts a node off from it may cost a path of the rail, too.
+lost_and_back() {
+	local failures returns
+	failures=$(ina_sum failures) returns=$(ina_sum returns)
+	if [ "${failures:-0}" -gt 0 ] && [ "${returns:-0}" -gt 0 ]; then
+		good "$1: the report tells of its failure and return"
+	else
+		failure "$1: the report has ${failures:-no} failures and ${returns:-no} returns of it"
+	fi
 }
 
 lose_and_return() {

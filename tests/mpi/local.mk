@@ -41,7 +41,8 @@ mpitest_scripts = \
 	tests/mpi/strangers.test \
 	tests/mpi/threads.test \
 	tests/mpi/trace.test \
-	tests/mpi/tune.test
+	tests/mpi/tune.test \
+	tests/mpi/unreached.test
 TESTS += $(mpitest_scripts)
 EXTRA_DIST += $(mpitest_scripts) $(mpitest_names:=.c) tests/mpi/common.h tests/mpi/values.c \
 	tests/mpi/values.h tests/mpi/lib.sh tests/mpi/ina_lib.sh tests/mpi/osu_lib.sh tests/mpi/report.py tests/mpi/python_allreduce.py tests/mpi/strangers.py tests/mpi/crowd.py tests/mpi/trace.py \

@@ -14,6 +14,7 @@
 #include "tuning/status.h"
 
 #define WAIT 10                          /* s, for what must come */
+#define ENDING 5000                      /* ms, for the daemon's end */
 
 /* ---- before the C library ---- */
 
@@ -145,11 +146,34 @@ void bed_go_on(void)
 	atomic_store(&running, true);
 }
 
+static void free_daemon(void)
+{
+	nezha_aggd_stats(aggd, &bed_stats);
+	nezha_aggd_destroy(aggd);
+}
+
 void bed_stop(void)
 {
 	bed_hold();
-	nezha_aggd_stats(aggd, &bed_stats);
-	nezha_aggd_destroy(aggd);
+	free_daemon();
+}
+
+void bed_drain(void)
+{
+	nezha_aggd_order(aggd, NEZHA_AGGD_DRAIN);
+}
+
+bool bed_has_ended(void)
+{
+	/* Not by the time of day: a test may have moved it. */
+	for (int i = 0; pthread_tryjoin_np(daemon_thread, NULL); i++) {
+		if (i == ENDING)
+			return false;
+		usleep(1000);
+	}
+	atomic_store(&running, false);
+	free_daemon();
+	return true;
 }
 
 /* ---- ranks ---- */

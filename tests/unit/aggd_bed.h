@@ -46,6 +46,12 @@ void bed_go_on(void);
 /* Ends the daemon. */
 void bed_stop(void);
 
+/* The daemon is told to take no more jobs, and to end of itself. */
+void bed_drain(void);
+
+/* It has ended of itself, within 5 s, which is less than it waits for jobs to leave, and what it had is freed; false: it goes on. */
+bool bed_has_ended(void);
+
 struct bed_rank {
 	int session, number, control, udp;      /* the last two its sockets, which bed_leave closes */
 	uint64_t token;

@@ -219,11 +219,14 @@ static void cut_ones(struct member *member, void *argument)
 
 static void test_cuts(void **state)
 {
+	uint64_t before = atomic_load(&world_lost);
+
 	(void)state;
 	run(3, 2, cut_ones);
 	world_crc = true;
 	run(3, 2, cut_ones);
 	world_crc = false;
+	assert_true(atomic_load(&world_lost) > before);
 }
 
 /* Blocks of which a grant takes many, one, and less than one, up to the longest. */

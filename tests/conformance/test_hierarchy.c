@@ -304,9 +304,11 @@ static void calls_under_cuts(struct member *member, void *argument)
 static void test_cuts(void **state)
 {
 	struct layout layout = { .ranks = 6, .nodes = 3, .node = { 0, 1, 2, 0, 1, 2 } };
+	uint64_t before = atomic_load(&world_lost);
 
 	(void)state;
 	assert_int_equal(world_run(layout.ranks, 2, NEZHA_POLICY_ECF, calls_under_cuts, &layout), 0);
+	assert_true(atomic_load(&world_lost) > before);
 }
 
 /* ---- a rank that cannot go on ---- */

@@ -110,6 +110,7 @@ static void test_calls(void **state)
 
 static void test_calls_under_cuts(void **state)
 {
+	uint64_t before = atomic_load(&world_lost);
 	bool cuts = true;
 
 	(void)state;
@@ -118,6 +119,7 @@ static void test_calls_under_cuts(void **state)
 	world_crc = true;
 	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, calls, &cuts), 0);
 	world_crc = false;
+	assert_true(atomic_load(&world_lost) > before);
 }
 
 /* ---- blocks that a collective rail gives back ---- */

@@ -64,27 +64,17 @@ static void calls_under_cuts(struct member *member, void *argument)
 
 static void test_cuts(void **state)
 {
+	uint64_t before = atomic_load(&world_lost);
+
 	(void)state;
 	assert_int_equal(world_run(3, 2, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
 	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, calls_under_cuts, NULL), 0);
 	assert_int_equal(world_run(4, 3, NEZHA_POLICY_SLICE, calls_under_cuts, NULL), 0);
 	assert_int_equal(world_run(3, 3, NEZHA_POLICY_SHARE, calls_under_cuts, NULL), 0);
+	assert_true(atomic_load(&world_lost) > before);
 }
 
 /* ---- calls that are restricted to some of the rails ---- */
-
-/* How often the member's process has lost a path, or has got one back. */
-static void count_events(const struct member *member, uint64_t *losses, uint64_t *returns)
-{
-	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
-	size_t count = nezha_engine_rail_stats(member->engine, stats, NEZHA_RAILS_MAX);
-
-	*losses = *returns = 0;
-	for (size_t r = 0; r < count; r++) {
-		*losses += stats[r].failures;
-		*returns += stats[r].returns;
-	}
-}
 
 /* On a machine so slow that a path is given up, others help out: a call during that shows nothing. */
 static void calls_over_some_rails(struct member *member, void *argument)
@@ -99,9 +89,9 @@ static void calls_over_some_rails(struct member *member, void *argument)
 	for (uint32_t rails = 1; rails < 8; rails++) {
 		uint64_t losses, returns, unused;
 
-		count_events(member, &unused, &returns);
+		world_count_events(member, &unused, &returns);
 		world_call(member, member->team, NEZHA_FLOAT32, NEZHA_SUM, 500007, 8192, rails % 2, rails, 0);
-		count_events(member, &losses, &unused);
+		world_count_events(member, &losses, &unused);
 		if (losses != returns)
 			continue;
 		shown++;

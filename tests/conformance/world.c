@@ -23,6 +23,7 @@
 
 bool world_crc;
 atomic_uint world_wrong;
+_Atomic uint64_t world_lost;
 
 void world_failed(struct member *member, const char *file, int line, const char *condition)
 {
@@ -175,9 +176,22 @@ void world_cut(struct member *member, int which)
 	nezha_fairlock_give(&member->engine->lock);
 }
 
+void world_count_events(const struct member *member, uint64_t *losses, uint64_t *returns)
+{
+	struct nezha_rail_stats stats[NEZHA_RAILS_MAX];
+	size_t count = nezha_engine_rail_stats(member->engine, stats, (size_t)member->world->rails);
+
+	*losses = *returns = 0;
+	for (size_t r = 0; r < count; r++) {
+		*losses += stats[r].failures;
+		*returns += stats[r].returns;
+	}
+}
+
 static void *run_member(void *argument)
 {
 	struct member *member = argument;
+	uint64_t losses = 0, returns;
 
 	member->failures += open_member(member);
 	world_barrier(member);
@@ -185,6 +199,9 @@ static void *run_member(void *argument)
 	EXPECT(member, member->team);
 	if (member->team)
 		member->world->body(member, member->world->argument);
+	if (member->engine)
+		world_count_events(member, &losses, &returns);
+	atomic_fetch_add(&world_lost, losses);
 	world_barrier(member);
 	nezha_team_destroy(member->team);
 	world_barrier(member);

@@ -74,6 +74,9 @@ void world_barrier(struct member *member);
  * neighbour if `which` is odd, else from the left one. */
 void world_cut(struct member *member, int which);
 
+/* How often the member's process has lost a path, or has got one back. */
+void world_count_events(const struct member *member, uint64_t *losses, uint64_t *returns);
+
 /* Takes a rail of the member's link to the right away for good, after it has come back from the last time; and gives it back. */
 void world_take_rail_away(struct member *member, int rail);
 void world_give_rail_back(struct member *member, int rail);
@@ -83,6 +86,9 @@ bool world_wait_until(struct member *member, bool holds(const struct member *mem
 
 /* Results that were wrong, in all worlds so far: no circumstance excuses them. */
 extern atomic_uint world_wrong;
+
+/* Paths that were lost before the bodies' ends, in all worlds so far: a test that cuts shows nothing where none was. */
+extern _Atomic uint64_t world_lost;
 
 /* Checks; says what failed, once a line. */
 #define EXPECT(member, condition) ((condition) ? (void)0 : world_failed(member, __FILE__, __LINE__, #condition))

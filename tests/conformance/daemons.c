@@ -2,6 +2,8 @@
 #include "tests/conformance/daemons.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,6 +23,8 @@ pid_t daemons[DAEMONS];
 
 static const char *program;
 static char listens[DAEMONS][32];
+static pid_t keeper;                     /* leads the daemons' process group */
+static int keeper_pipe[2] = { -1, -1 };
 
 void pause_ms(long ms)
 {
@@ -54,6 +58,45 @@ static void end_all_left_over(void)
 		end_left_over(i);
 }
 
+/* ---- the keeper ---- */
+
+/* Ends the group that it leads, itself too, when the other end of the pipe is closed, however this program ends: a signal kills, or a time
+ * limit, before any of its own code could.  A daemon's own wish to die with its parent would come true with the thread that has started it,
+ * a member's or a killer's.  What the caller has open is not the keeper's to hold. */
+static void keep(void)
+{
+	char byte;
+
+	setpgid(0, 0);
+	dup2(keeper_pipe[0], 0);
+	closefrom(1);
+	while (read(0, &byte, 1) < 0 && errno == EINTR)
+		;
+	kill(0, SIGKILL);
+	_exit(1);
+}
+
+static void start_keeper(void)
+{
+	if (pipe2(keeper_pipe, O_CLOEXEC))
+		abort();
+	keeper = fork();
+	if (!keeper)
+		keep();
+	/* Here, too: the first daemon may be quicker than the keeper. */
+	if (keeper < 0 || setpgid(keeper, keeper))
+		abort();
+	close(keeper_pipe[0]);
+}
+
+static void end_keeper(void)
+{
+	close(keeper_pipe[1]);
+	waitpid(keeper, NULL, 0);
+}
+
+/* ---- daemons ---- */
+
 /* Whether it listens: within 10 s on the busiest host. */
 static bool listens_now(int i)
 {
@@ -77,14 +120,19 @@ void daemons_start_one(int i, const char *memory)
 	char *argv[] = { (char *)program, "--listen", listens[i], "--memory", (char *)memory, NULL };
 	const struct sched_param first = { .sched_priority = 1 };
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 
 	end_left_over(i);
 
-	/* If this program is killed, the daemon stays: it must not hold what a caller has open, a lock for instance. */
+	/* If this program is killed, the daemon stays for a moment: it must not hold what a caller has open, a lock for instance. */
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-	if (posix_spawn(&daemons[i], program, &actions, NULL, argv, environ))
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setpgroup(&attributes, keeper);
+	if (posix_spawn(&daemons[i], program, &actions, &attributes, argv, environ))
 		abort();
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	/* It stands for a switch, which has processors of its own: on a busy host it would be late, and rightly count as dead.  Not all
 	 * users may do that. */
@@ -163,6 +211,8 @@ bool daemons_find(void)
 		                                               .port = (uint16_t)(PORTS + getpid() % PORTS) };
 		snprintf(listens[i], sizeof listens[i], "127.77.%d.254:%u", i, daemons_where[i].port);
 	}
-	atexit(end_all_left_over);
+	start_keeper();
+	atexit(end_keeper);
+	atexit(end_all_left_over);       /* before that */
 	return true;
 }

@@ -6,10 +6,12 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -406,6 +408,107 @@ static void test_many_on_a_node(void **state)
 	assert_int_equal(world_run(2, 1, NEZHA_POLICY_ECF, many_on_a_node, NULL), 0);
 }
 
+/* ---- all the memory that a process may share ---- */
+
+#define SHARED_MOST (512ull << 20)       /* bytes, as rails/hierarchy.c has it */
+#define HERE 32                          /* ranks on this node: some 11 MiB for each hierarchy, of which next to nothing is touched */
+#define MANY 128                         /* hierarchies: more than there is memory for */
+#define NO_SHARED_MEMORY "no memory can be shared with the ranks of the node"
+
+/* HERE ranks on this node and one on another, seen by rank `rank`: the outcome, and what is told of it. */
+struct shared {
+	int status;
+	struct nezha_hierarchy *hierarchy;
+	struct nezha_node_offer offer;
+	struct nezha_lack lack;
+};
+
+static void share(struct member *member, int rank, struct shared *out)
+{
+	const int node[HERE + 1] = { [HERE] = 1 };
+
+	*out = (struct shared){ .status = NEZHA_OK };
+	member->engine->config.lack = &out->lack;
+	out->status = nezha_hierarchy_create(member->engine, node, HERE + 1, 2, rank, &out->hierarchy, &out->offer);
+	member->engine->config.lack = NULL;
+}
+
+/* The node's first rank says in its introduction that it failed, and why. */
+static void expect_refused(struct member *member, int error)
+{
+	uint64_t before = member->engine->shared_memory;
+	struct shared refused;
+
+	share(member, 0, &refused);
+	EXPECT(member, refused.status != NEZHA_OK && !refused.hierarchy && !refused.offer.pid);
+	EXPECT(member, refused.lack.what && !strcmp(refused.lack.what, NO_SHARED_MEMORY));
+	EXPECT(member, refused.lack.error == error);
+	EXPECT(member, member->engine->shared_memory == before);
+}
+
+/* Another rank of the node, which makes no memory, has no rails without what the first one would have offered. */
+static void expect_no_rails(struct member *member)
+{
+	const struct nezha_node_offer none = { .pid = 0 };
+	uint32_t rails = UINT32_MAX;
+	struct shared other;
+
+	share(member, 1, &other);
+	EXPECT(member, other.status == NEZHA_OK && !other.lack.what);
+	member->engine->config.lack = &other.lack;
+	nezha_hierarchy_connect(other.hierarchy, member->world->cards, &none, 2, 10, &rails);
+	member->engine->config.lack = NULL;
+	EXPECT(member, !rails && other.lack.what && !strcmp(other.lack.what, NO_SHARED_MEMORY));
+	nezha_hierarchy_destroy(other.hierarchy);
+}
+
+static void shares_all(struct member *member, void *argument)
+{
+	struct nezha_engine *engine = member->engine;
+	struct shared made[MANY];
+	uint64_t each;
+	int count = 0;
+
+	(void)argument;
+	do
+		share(member, 0, &made[count]);
+	while (made[count].status == NEZHA_OK && ++count < MANY);
+	EXPECT(member, count > 1 && count < MANY && made[count].status == NEZHA_ERR_NOMEM);
+	each = engine->shared_memory / (uint64_t)(count ? count : 1);
+	EXPECT(member, engine->shared_memory <= SHARED_MOST && engine->shared_memory + each > SHARED_MOST);
+	expect_refused(member, ENOMEM);
+	expect_no_rails(member);
+	nezha_hierarchy_destroy(made[0].hierarchy);
+	share(member, 0, &made[0]);
+	EXPECT(member, made[0].status == NEZHA_OK && made[0].offer.pid && !made[0].lack.what);
+	expect_refused(member, ENOMEM);
+	for (int i = 0; i < count; i++)
+		nezha_hierarchy_destroy(made[i].hierarchy);
+	EXPECT(member, engine->shared_memory == 0);
+}
+
+/* The kernel gives none: nothing is counted. */
+static void shares_nothing(struct member *member, void *argument)
+{
+	struct rlimit all, little;
+
+	(void)argument;
+	EXPECT(member, !getrlimit(RLIMIT_FSIZE, &all));
+	little = all;
+	little.rlim_cur = 1 << 20;
+	EXPECT(member, !setrlimit(RLIMIT_FSIZE, &little));
+	expect_refused(member, EFBIG);
+	EXPECT(member, !setrlimit(RLIMIT_FSIZE, &all));
+	EXPECT(member, member->engine->shared_memory == 0);
+}
+
+static void test_shared_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(1, 1, NEZHA_POLICY_ECF, shares_all, NULL), 0);
+	assert_int_equal(world_run(1, 1, NEZHA_POLICY_ECF, shares_nothing, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_one_gives_up),
 		cmocka_unit_test(test_unlike_counts),
 		cmocka_unit_test(test_many_on_a_node),
+		cmocka_unit_test(test_shared_memory),
 	};
 
 	return cmocka_run_group_tests_name("hierarchy", tests, NULL, NULL);

@@ -225,7 +225,7 @@ else
 TESTS += tests/unit/none.test
 endif
 EXTRA_DIST += tests/unit/none.test
-EXTRA_DIST += tests/unit/parse.h tests/unit/unit.h
+EXTRA_DIST += tests/unit/parse.h tests/unit/skip.h tests/unit/unit.h
 EXTRA_DIST += tests/unit/recorded/high-first-window.samples tests/unit/recorded/late-acknowledgements.samples
 EXTRA_DIST += tests/unit/recorded/slow-first-windows.samples
 

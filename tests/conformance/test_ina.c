@@ -20,6 +20,7 @@
 #include "rails/ina.h"
 #include "tests/conformance/daemons.h"
 #include "tests/conformance/ina_world.h"
+#include "tests/unit/skip.h"
 #include "tuning/status.h"
 
 /* What ranks, and the threads that bother them, tell each other. */
@@ -71,7 +72,7 @@ static void test_bad_network(void **state)
 {
 	(void)state;
 	if (!daemons_make_lossy("1,1,5"))
-		skip();
+		SKIP_DETAIL("a bad network: tests/conformance/lossy.so is not built");
 	daemons_start("64M");
 	assert_int_equal(ina_run(3, 2, 1, all_counts, NULL), 0);
 	daemons_end(SIGTERM);

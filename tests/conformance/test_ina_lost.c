@@ -14,6 +14,7 @@
 #include "rails/ina.h"
 #include "tests/conformance/daemons.h"
 #include "tests/conformance/ina_world.h"
+#include "tests/unit/skip.h"
 
 static void one_call(struct member *member, int i)
 {
@@ -191,7 +192,7 @@ static void test_only_control(void **state)
 {
 	(void)state;
 	if (!daemons_make_lossy("100"))
-		skip();
+		SKIP_DETAIL("a bad network: tests/conformance/lossy.so is not built");
 	atomic_store(&any_seldom, false);
 	daemons_start("64M");
 	assert_int_equal(ina_run(3, 2, 1, only_control, NULL), 0);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/skip.h"
 #include "tuning/file.h"
 #include "tuning/learned.h"
 #include "tuning/log.h"
@@ -365,7 +366,7 @@ static void users_one_at_a_time(void **state)
 
 	(void)state;
 	if (geteuid())
-		skip();
+		SKIP_DETAIL("another user: only root can become one");
 	assert_int_equal(chmod(folder, 0711), 0);
 	before = umask(077);
 	reserved = nezha_file_reserve(path, 0);

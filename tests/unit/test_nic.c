@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/skip.h"
 #include "tuning/status.h"
 
 /* Why the line that starts with "DEVICE ADDRESS" is out; NULL: it is a rail. */
@@ -360,7 +361,7 @@ static void this_host_has_a_loopback(void **state)
 		}
 	}
 	if (!found)
-		skip();      /* a namespace whose loopback is down */
+		SKIP_DETAIL("this host's loopback: it is down in this namespace");
 	assert_int_equal(nezha_nic_select("tcp:lo", &(struct nezha_nic_set){ nics, count, NULL, 0 }, rails, &rail_count, &notes, &error),
 	                 NEZHA_OK);
 	assert_int_equal(rail_count, 1);

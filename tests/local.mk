@@ -117,7 +117,7 @@ unit_tests += tests/unit/test_past
 if HAVE_XDP
 unit_tests += tests/unit/test_xdp
 endif
-tests_unit_test_xdp_SOURCES = tests/unit/test_xdp.c
+tests_unit_test_xdp_SOURCES = tests/unit/test_xdp.c tests/tools/xdp_here.h
 tests_unit_test_xdp_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(BPF_CFLAGS)
 tests_unit_test_xdp_LDADD = libnezha_aggd.la $(CMOCKA_LIBS) $(BPF_LIBS)
 unit_tests += tests/unit/test_fixed
@@ -262,6 +262,13 @@ tool_tests = tests/tools/aggd.test tests/tools/failures.test tests/tools/info_ar
 	tests/tools/info_check.test tests/tools/info_host.test tests/tools/info_table.test tests/tools/manual.test tests/tools/osu_apply.test \
 	tests/tools/osu_tree.test tests/tools/results.test
 TESTS += $(tool_tests)
+# whether XDP programs can be loaded
+if HAVE_XDP
+check_PROGRAMS += tests/tools/xdp_here
+endif
+tests_tools_xdp_here_SOURCES = tests/tools/xdp_here.c tests/tools/xdp_here.h
+tests_tools_xdp_here_CFLAGS = $(AM_CFLAGS) $(BPF_CFLAGS)
+tests_tools_xdp_here_LDADD = $(BPF_LIBS)
 tests/tools/at_once.so: $(top_srcdir)/tests/tools/at_once.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/tools/at_once.c -ldl

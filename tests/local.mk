@@ -19,13 +19,15 @@ unit_tests += tests/unit/test_grid
 unit_tests += tests/unit/test_learned
 unit_tests += tests/unit/test_log
 unit_tests += tests/unit/test_model tests/unit/test_model_claim tests/unit/test_model_lost tests/unit/test_model_mix \
-	tests/unit/test_model_run tests/unit/test_model_noise
+	tests/unit/test_model_run tests/unit/test_model_noise tests/unit/test_model_cost
 tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/model_bed.h
 tests_unit_test_model_claim_SOURCES = tests/unit/test_model_claim.c tests/unit/model_bed.h
 tests_unit_test_model_lost_SOURCES = tests/unit/test_model_lost.c tests/unit/model_bed.h
 tests_unit_test_model_mix_SOURCES = tests/unit/test_model_mix.c tests/unit/model_bed.h
 tests_unit_test_model_run_SOURCES = tests/unit/test_model_run.c tests/unit/model_bed.h
 tests_unit_test_model_noise_SOURCES = tests/unit/test_model_noise.c tests/unit/model_bed.h
+tests_unit_test_model_cost_SOURCES = tests/unit/test_model_cost.c tests/unit/model_bed.h
+tests_unit_test_model_cost_LDADD = $(LDADD) -lm
 unit_tests += tests/unit/test_plan
 unit_tests += tests/unit/test_settings
 unit_tests += tests/unit/test_table tests/unit/test_table_override

@@ -77,6 +77,7 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 		put_class(&hash, &model->classes[k]);
 	for (int k = 0; k < NEZHA_MODEL_SMALL; k++)
 		put(&hash, model->under_way[k].count);
+	put(&hash, model->calls);
 	put(&hash, model->lost);
 	put(&hash, model->guesses);
 	for (uint32_t i = 0; i < model->pending_count; i++) {

@@ -41,7 +41,7 @@ static struct nezha_learned_scale *place(struct nezha_learned *learned, const st
 
 int nezha_learned_keep(struct nezha_learned *learned, const struct nezha_scale *scale, const struct nezha_model *model)
 {
-	uint64_t calls = nezha_model_calls(model);
+	uint64_t calls = model->calls;
 	struct nezha_learned_scale *to;
 
 	/* More than a table takes are not needed to find out that it does not take them. */

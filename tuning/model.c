@@ -109,12 +109,3 @@ bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, enum n
 		return false;
 	return true;
 }
-
-uint64_t nezha_model_calls(const struct nezha_model *model)
-{
-	uint64_t calls = 0;
-
-	for (uint32_t k = 0; k < NEZHA_MODEL_CLASSES; k++)
-		calls += model->classes[k].calls;
-	return calls;
-}

@@ -89,6 +89,7 @@ struct nezha_model {
 	} pending[NEZHA_MODEL_PENDING];
 	uint32_t pending_count;
 	struct nezha_model_run under_way[NEZHA_MODEL_SMALL]; /* measured here */
+	uint64_t calls;                        /* that were counted */
 	bool lost;                             /* at the latest note some rank lacked a rail that it has had */
 	uint32_t guesses;                      /* of so many more calls over the rails, in classes that are not small, each one's time takes the
 	                                        * place of the one before: all but the last share by a guess.  Set by who makes the model */
@@ -112,9 +113,6 @@ bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const
 /* Whether there is a decision for vectors of `bytes`, and which: of a mix, the cheaper of the two alone, since a table knows
  * no mix.  It stands until another way is tried again. */
 bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm *out);
-
-/* Calls so far that were counted. */
-uint64_t nezha_model_calls(const struct nezha_model *model);
 
 /* A call of `bytes` has gone the way of `choice`. */
 void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,

@@ -90,6 +90,7 @@ void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct n
 	if (runs)
 		count_in_run(model, bytes, choice, times);
 	class->calls++;
+	model->calls++;
 	if (!was_retry)
 		class->tries = 0;       /* a rail that was lost in a try ends it */
 	else if (nezha_model_is_settled(model, k) && ++class->tries >= nezha_model_try_calls(k))

@@ -34,7 +34,7 @@ static uint64_t half_way(const uint64_t values[2])
 
 bool nezha_model_has_note(const struct nezha_model *model)
 {
-	return model->pending_count > 0 || model->lost || !nezha_model_calls(model);
+	return model->pending_count > 0 || model->lost || !model->calls;
 }
 
 void nezha_model_note(const struct nezha_model *model, bool whole, uint64_t note[NEZHA_NOTE_VALUES])

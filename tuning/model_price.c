@@ -136,13 +136,24 @@ static bool is_apart(const struct nezha_model *model, uint32_t k)
 
 bool nezha_price_mix_pays(const struct nezha_model *model, uint32_t k)
 {
-	uint64_t both = balanced(promised_part(model, k), nezha_price_part(model, k, NEZHA_ALG_RING));
+	uint64_t both;
 
-	return k >= NEZHA_PRICE_MIX_LEAST && is_apart(model, k) && both &&
-	       nezha_price_is_cheaper(both, least_alone(&model->classes[k]), MIX_PERCENT);
+	if (k < NEZHA_PRICE_MIX_LEAST || !is_apart(model, k))
+		return false;
+	both = balanced(promised_part(model, k), nezha_price_part(model, k, NEZHA_ALG_RING));
+	return both && nezha_price_is_cheaper(both, least_alone(&model->classes[k]), MIX_PERCENT);
 }
 
-/* Both parts' prices are of mixes, if there was one: beside the other, either takes longer than alone. */
+/* What a mix takes of which the library has `share` of `bytes`: both end when the later one does. */
+static double mix_time(double native, double rails, uint64_t share, uint64_t bytes)
+{
+	double library = native * (double)share, others = rails * (double)(bytes - share);
+
+	return library > others ? library : others;
+}
+
+/* Both parts' prices are of mixes, if there was one: beside the other, either takes longer than alone.  Of few blocks one too many for
+ * the slower of the two weighs: that with which both together are sooner done goes to the other. */
 uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
 	uint32_t k = nezha_price_class(bytes);
@@ -153,6 +164,8 @@ uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t byte
 	double rails = (double)nezha_price_part(model, k, NEZHA_ALG_RING);
 	uint64_t share = (uint64_t)((double)bytes * rails / (native + rails)) / block * block;
 
+	if (share + block < bytes && mix_time(native, rails, share + block, bytes) < mix_time(native, rails, share, bytes))
+		share += block;
 	if (share < block)
 		share = block;
 	return share < bytes ? share : bytes - block;

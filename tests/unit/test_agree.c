@@ -74,6 +74,7 @@ static void every_deciding_field_counts(void **state)
 	ASSERT_COUNTS(pending[1].choice.looks, true);
 	ASSERT_COUNTS(pending[0].run, true);
 	ASSERT_COUNTS(pending[1].trial, true);
+	ASSERT_COUNTS(calls, 8);
 	ASSERT_COUNTS(lost, true);
 	ASSERT_COUNTS(guesses, 2);
 	ASSERT_COUNTS(pending_count, 1);

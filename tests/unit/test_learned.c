@@ -160,7 +160,7 @@ static void decisions_without_a_try(void **state)
 	learn(&model, 1, 2 * M, 100000000, 20000000);
 	assert_true(nezha_model_decided(&model, 2 * M, &alg));
 	assert_int_equal(alg, NEZHA_ALG_RING);
-	assert_int_equal(nezha_model_calls(&model), 6);
+	assert_int_equal(model.calls, 6);
 }
 
 static void keeps_the_one_with_most_calls(void **state)

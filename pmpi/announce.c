@@ -204,7 +204,10 @@ static int follow(struct nezha_job *job)
 
 int nezha_announce(struct nezha_job *job)
 {
+	MPI_Comm parent;
+
 	PMPI_Comm_rank(MPI_COMM_WORLD, &job->rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &job->ranks);
+	job->spawned = PMPI_Comm_get_parent(&parent) == MPI_SUCCESS && parent != MPI_COMM_NULL;
 	return job->rank == 0 ? lead(job) : follow(job);
 }

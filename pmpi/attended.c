@@ -2,6 +2,7 @@
 #include "pmpi/attended.h"
 
 #include "pmpi/comm.h"
+#include "pmpi/context.h"
 #include "pmpi/failure.h"
 #include "pmpi/patience.h"
 #include "rails/hierarchy.h"
@@ -25,7 +26,10 @@ static int wait_for(struct nezha_comm *comm, MPI_Request *request)
 	while ((status = nezha_patience_wait(request, 1, ATTEND_EVERY)) == NEZHA_ERR_TIMEOUT)
 		if (nezha_attended_lost(comm))
 			return nezha_failure(NEZHA_ERR_UNREACHABLE);
-	return status == NEZHA_OK ? MPI_SUCCESS : MPI_ERR_OTHER;
+	if (status == NEZHA_OK)
+		return MPI_SUCCESS;
+	nezha_context.failed = true;
+	return MPI_ERR_OTHER;
 }
 
 int nezha_attended_allreduce(struct nezha_comm *comm, MPI_Comm handle, const void *in, void *out, int64_t count,

@@ -10,7 +10,6 @@
 #include "pmpi/context.h"
 #include "pmpi/finalize.h"
 #include "pmpi/handles.h"
-#include "pmpi/job_files.h"
 #include "pmpi/learned.h"
 #include "pmpi/origin.h"
 #include "pmpi/rails.h"
@@ -85,16 +84,6 @@ static void give_up(bool told)
 	PMPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* A program's own job has its environment, and would write over its files. */
-static int part_from_parent(void)
-{
-	MPI_Comm parent;
-
-	if (PMPI_Comm_get_parent(&parent) != MPI_SUCCESS || parent == MPI_COMM_NULL)
-		return NEZHA_OK;
-	return nezha_job_part_files(&nezha_context.job.settings);
-}
-
 static int begin_report(void)
 {
 	struct nezha_job *job = &nezha_context.job;
@@ -130,8 +119,7 @@ static int begin(void)
 	}
 	nezha_origin_check();
 	nezha_context.learning = !*job->settings.table && !*job->settings.tune && !job->settings.reproducible;
-	if (part_from_parent() != NEZHA_OK || begin_report() != NEZHA_OK || nezha_timeline_begin() != NEZHA_OK ||
-	    nezha_learned_begin() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
+	if (begin_report() != NEZHA_OK || nezha_timeline_begin() != NEZHA_OK || nezha_learned_begin() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
 		nezha_error("MPI_Init: no memory, or no attributes of communicators, for Nezha");
 		give_up(true);
 		return MPI_ERR_OTHER;

@@ -88,6 +88,8 @@ int nezha_job_read(struct nezha_job *job)
 		status = check_rails(job);
 	if (status == NEZHA_OK)
 		status = read_table(job);
+	if (status == NEZHA_OK && job->spawned)
+		status = nezha_job_part_files(&job->settings, job->rank);
 	if (status == NEZHA_OK)
 		status = nezha_job_check_files(&job->settings, job->rank);
 	if (status != NEZHA_OK)

@@ -4,6 +4,7 @@
 #ifndef NEZHA_PMPI_JOB_H
 #define NEZHA_PMPI_JOB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@
 
 struct nezha_job {
 	int rank, ranks;                  /* in MPI_COMM_WORLD */
+	bool spawned;                     /* by another job, whose environment it has */
 	struct nezha_settings settings;   /* owned */
 	struct nezha_table *table;        /* owned */
 	unsigned char key[NEZHA_KEY_BYTES];
@@ -22,8 +24,8 @@ struct nezha_job {
 };
 
 /* Rank 0: reads the environment and the table and draws the key.  What is wrong with them is logged, and
- * is an error (NEZHA_ERR_INVALID) unless it is only an unknown name.  job->rank and ->ranks are set
- * before. */
+ * is an error (NEZHA_ERR_INVALID) unless it is only an unknown name.  job->rank, ->ranks and
+ * ->spawned are set before. */
 int nezha_job_read(struct nezha_job *job);
 
 /* Rank 0: numbers the nodes by the ranks' host hashes (job->ranks of them). */

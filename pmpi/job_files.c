@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tuning/file.h"
@@ -106,10 +107,19 @@ int nezha_job_fix_files(struct nezha_settings *settings)
 	return status;
 }
 
-static int part(char **name)
+static bool is_no_file(const char *path)
+{
+	struct stat file;
+
+	return !stat(path, &file) && !S_ISREG(file.st_mode);
+}
+
+static int part(char **name, const char *path)
 {
 	char *parted;
 
+	if (is_no_file(path))
+		return NEZHA_OK;
 	if (asprintf(&parted, "%s.%ld", *name, (long)getpid()) < 0)
 		return NEZHA_ERR_NOMEM;
 	free(*name);
@@ -117,9 +127,12 @@ static int part(char **name)
 	return NEZHA_OK;
 }
 
-int nezha_job_part_files(struct nezha_settings *settings)
+int nezha_job_part_files(struct nezha_settings *settings, int rank)
 {
-	int status = is_report_file(settings) ? part(&settings->report) : NEZHA_OK;
+	int status = is_report_file(settings) ? part(&settings->report, settings->report) : NEZHA_OK;
+	char path[PATH_MAX];
 
-	return status == NEZHA_OK && *settings->trace ? part(&settings->trace) : status;
+	if (status == NEZHA_OK && *settings->trace && nezha_file_name(settings->trace, rank, path, sizeof(path)))
+		status = part(&settings->trace, path);
+	return status;
 }

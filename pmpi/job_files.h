@@ -13,8 +13,8 @@ int nezha_job_check_files(const struct nezha_settings *settings, int rank);
  * NEZHA_ERR_NOMEM. */
 int nezha_job_fix_files(struct nezha_settings *settings);
 
-/* Any rank of a job that another one's program has started (MPI_Comm_spawn), and which has that one's environment: report and timeline get
- * names of their own, which end in the number of this process.  NEZHA_ERR_NOMEM. */
-int nezha_job_part_files(struct nezha_settings *settings);
+/* Rank 0 of a job that another one's program has started (MPI_Comm_spawn), before the files are looked at: report and timeline get names of
+ * their own, which end in the number of this process; not where the name is that of no regular file, as /dev/null.  NEZHA_ERR_NOMEM. */
+int nezha_job_part_files(struct nezha_settings *settings, int rank);
 
 #endif

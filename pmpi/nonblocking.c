@@ -47,10 +47,13 @@ struct vector {
 	char *out;
 	char *copy;             /* takes a copy of each piece of `out`, to be sent; NULL: not wanted */
 	bool single;            /* `copy` has the bytes of one piece: one is under way at a time */
+	char *sink;             /* gets each piece's result, which nobody wants; NULL: `out` does */
 };
 
 static const void *source(const struct vector *vector, uint64_t at, uint64_t bytes)
 {
+	if (vector->sink)
+		return vector->copy;
 	if (vector->copy)
 		return memcpy(vector->copy + (vector->single ? 0 : at), vector->out + at, bytes);
 	return vector->in == MPI_IN_PLACE ? vector->in : (const char *)vector->in + at;
@@ -69,8 +72,8 @@ static int reduce(const struct vector *vector, int64_t count, MPI_Datatype type,
 			int64_t piece = count - done < length ? count - done : length;
 			uint64_t at = (uint64_t)done * size;
 
-			error = PMPI_Iallreduce(source(vector, at, (uint64_t)piece * size), vector->out + at, (int)piece, type, op, comm,
-			                        &requests[begun]);
+			error = PMPI_Iallreduce(source(vector, at, (uint64_t)piece * size), vector->sink ? vector->sink : vector->out + at,
+			                        (int)piece, type, op, comm, &requests[begun]);
 			begun += error == MPI_SUCCESS;
 			done += piece;
 		}
@@ -90,13 +93,26 @@ static bool make_copy(struct vector *vector, int64_t count, uint64_t size)
 	return vector->copy;
 }
 
+/* What only a device can read cannot be copied, and in place it would be reduced in another way than the other ranks' copies are.  The call
+ * has failed already: any bytes will do for them. */
+static bool make_sink(struct vector *vector, int64_t count, uint64_t size)
+{
+	size_t piece = (size_t)length_of(count, size) * size;
+
+	vector->single = true;
+	vector->copy = calloc(2, piece);
+	if (vector->copy)
+		vector->sink = vector->copy + piece;
+	return vector->copy;
+}
+
 int nezha_nonblocking_allreduce(const void *in, void *out, int64_t count, MPI_Datatype type, uint64_t size, MPI_Op op, MPI_Comm comm,
                                 bool readable)
 {
 	struct vector vector = { .in = in, .out = out };
 	int error;
 
-	if (COPIES && in == MPI_IN_PLACE && readable && !make_copy(&vector, count, size))
+	if (COPIES && in == MPI_IN_PLACE && !(readable ? make_copy(&vector, count, size) : make_sink(&vector, count, size)))
 		return nezha_failure(NEZHA_ERR_NOMEM);
 	error = reduce(&vector, count, type, size, op, comm);
 	free(vector.copy);

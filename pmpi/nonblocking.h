@@ -10,8 +10,9 @@
 
 /* Collective over `comm`, on which the pieces come in the same order on all ranks; `count` (> 0) elements of `size` bytes, `type` and
  * `op` are MPI's own, `in` may be MPI_IN_PLACE.  Returns when all are done.  An MPI error code, after the error handler, which
- * may be called for each piece; the first one if several fail.  Open MPI in place takes memory for a copy, if the host can
- * read `out` (`readable`); where there is none, this rank leaves the others waiting. */
+ * may be called for each piece; the first one if several fail.  Open MPI in place takes memory for a copy; where there is none, this rank
+ * leaves the others waiting.  readable: the host can read the vector.  If not, in place under Open MPI, the call is for the other ranks
+ * alone: nothing is read of it or written to it. */
 int nezha_nonblocking_allreduce(const void *in, void *out, int64_t count, MPI_Datatype type, uint64_t size, MPI_Op op, MPI_Comm comm,
                                 bool readable);
 

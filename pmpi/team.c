@@ -210,13 +210,16 @@ static void tell_fewer(const struct nezha_team *team, int rank, uint32_t rails)
 	if (rank != 0 || (used == most && used))
 		return;
 	level = atomic_exchange(&nezha_context.warned, true) ? NEZHA_LOG_INFO : NEZHA_LOG_WARN;
-	if (!common)
+	if (!common && !rails)
 		nezha_log(level, "no rail joins all ranks of a communicator: the MPI library does its "
 		          "allreduces (nezha-info on each host shows the rails)");
 	else if (!rails)
 		nezha_log(level, "none of the %d rails that the ranks of a communicator have in common leads "
 		          "from each rank to the next: the MPI library does its allreduces "
 		          "(a firewall? NEZHA_LOG=info tells more)", common);
+	else if (!used)
+		nezha_log(level, "no rail leads from each rank of a communicator to the next: each uses those that do from it to its "
+		          "neighbour (NEZHA_LOG=info tells more)");
 	else
 		nezha_log(level, "%d of the %d rails that a host has are used: %d are common to all ranks of "
 		          "the communicator%s", used, most, common,

@@ -180,8 +180,8 @@ static void open_rails(void)
 	describe();
 	if (scale->ppn != worker.ppn || scale->ranks != scale->nodes * scale->ppn)
 		give_up("%d ranks run on %d node%s, up to %d on one: wanted are %d on each (--ppn): the mpirun places "
-		        "them otherwise (one on each: Open MPI --map-by node, MPICH -ppn 1)", scale->ranks, scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
-		        worker.ppn);
+		        "them otherwise%s", scale->ranks, scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
+		        worker.ppn, worker.ppn == 1 ? " (one on each: Open MPI --map-by node, MPICH -ppn 1)" : "");
 	set_rule("alg=ring");
 	call(OPENING_BYTES);
 	describe();

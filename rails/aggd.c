@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <inttypes.h>
-#include <netinet/udp.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 
 #include "rails/aggd_state.h"
 #include "rails/clock.h"
+#include "rails/ina_run.h"
 #include "tuning/log.h"
 #include "tuning/status.h"
 

@@ -3,7 +3,6 @@
  * (UDP_SEGMENT), straight from the user's memory; what comes may be a run that the kernel has joined (UDP_GRO). */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>

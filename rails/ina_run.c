@@ -2,7 +2,6 @@
 #include "rails/ina_run.h"
 
 #include <errno.h>
-#include <netinet/udp.h>
 #include <string.h>
 
 ssize_t nezha_ina_send_run(int fd, const struct sockaddr_in *to, struct iovec *parts, size_t count, uint16_t segment)

@@ -5,6 +5,7 @@
 #define NEZHA_RAILS_INA_RUN_H
 
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,13 @@
 #include <sys/uio.h>
 
 #include "rails/ina_wire.h"
+
+#ifndef UDP_SEGMENT                   /* C libraries older than the kernel (glibc before 2.29, 2.30) */
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
 
 #define NEZHA_INA_RUN_BYTES 16384     /* of a run: switches with shallow queues and shapers let no more pass whole */
 #define NEZHA_INA_RUN_MOST 32         /* packets of a run */

@@ -188,8 +188,12 @@ static int tcp_sample(struct nezha_path *path, struct nezha_path_sample *out)
 	flying = out->sent - out->acked;
 	if (path->rises)
 		end_rise(path, &info);
+#ifdef HAVE_STRUCT_TCP_INFO_TCPI_SND_WND
 	out->narrow = info.tcpi_snd_wnd && info.tcpi_notsent_bytes &&
 	              flying + 65536 > info.tcpi_snd_wnd;
+#else
+	out->narrow = false;
+#endif
 	out->window = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss;
 	out->rtt = info.tcpi_min_rtt;
 	out->quiet = info.tcpi_last_ack_recv * NEZHA_MSEC;

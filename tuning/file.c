@@ -115,19 +115,46 @@ static bool is_ours(int fd, const char *path)
 	return !fstat(fd, &mine) && !stat(path, &there) && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
+/* The folder that `path` is in, malloc'd. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return strdup(".");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static bool may_write_beside(const char *path)
+{
+	char *folder = folder_of(path);
+	bool may = folder && !faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
+
+	free(folder);
+	return may;
+}
+
+/* Whatever this user's umask, others must be able to open the lock, to wait for its end; but not what somebody has put in its place. */
+static void open_to_all(int fd)
+{
+	struct stat file;
+
+	if (!fstat(fd, &file) && file.st_nlink == 1 && file.st_size == 0)
+		fchmod(fd, 0666);
+}
+
 /* Opens PATH.new, as `new`, if it can be ours alone; -1: errno, EBUSY if another process has it. */
 static int open_alone(const char *new)
 {
 	int fd = open(new, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 
-	/* Whatever this user's umask: other users must be able to open it, to wait for its end. */
 	if (fd >= 0)
-		fchmod(fd, 0644);
+		open_to_all(fd);
 	/* Another user's, in a folder of several: a lock needs no more. */
 	if (fd < 0 && errno == EACCES) {
 		fd = open(new, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0 && errno == ENOENT)
-			errno = EACCES;        /* in this folder */
+			errno = may_write_beside(new) ? EBUSY : EACCES;        /* it has gone meanwhile, or it never was */
 	}
 	if (fd < 0 || is_ours(fd, new))
 		return fd;
@@ -191,6 +218,21 @@ static int open_own(const char *path, char own[PATH_MAX])
 	return name_new(path, suffix, own) ? open(own, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
 }
 
+/* Who could read the old file can read the new one: if that cannot have its owner, who may be the only reader, by what the umask lets. */
+static void become_like(int fd, const struct stat *old)
+{
+	struct stat new;
+
+	if (fstat(fd, &new))
+		return;
+	if (!fchown(fd, old->st_uid, old->st_gid)) {
+		fchmod(fd, old->st_mode & 0777);
+		return;
+	}
+	(void)!fchown(fd, (uid_t)-1, old->st_gid);
+	fchmod(fd, (old->st_mode | new.st_mode) & 0777);
+}
+
 int nezha_file_replace(const char *path, const char *text)
 {
 	int status = NEZHA_ERR_SYSTEM, problem, fd;
@@ -200,9 +242,8 @@ int nezha_file_replace(const char *path, const char *text)
 	fd = open_own(path, own);
 	if (fd < 0)
 		return NEZHA_ERR_SYSTEM;
-	/* Who could read it can still. */
 	if (!stat(path, &old))
-		fchmod(fd, old.st_mode & 0777);
+		become_like(fd, &old);
 	if (nezha_file_write(fd, text, strlen(text)) == NEZHA_OK && !fsync(fd) && !rename(own, path))
 		status = NEZHA_OK;
 	problem = errno;
@@ -211,16 +252,6 @@ int nezha_file_replace(const char *path, const char *text)
 	close(fd);
 	errno = problem;
 	return status;
-}
-
-/* The folder that `path` is in, malloc'd. */
-static char *folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	if (!slash)
-		return strdup(".");
-	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
 int nezha_file_is_replaceable(const char *path)

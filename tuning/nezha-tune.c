@@ -63,23 +63,15 @@ static int conclude_all(struct nezha_tune_state *run, const struct nezha_tune_li
 	return status;
 }
 
-/* What a job has put into the table meanwhile does not end what was begun. */
-static bool is_begun(struct nezha_tune_state *run, int ranks)
-{
-	const struct nezha_measured *scale = nezha_tune_journal_scale(&run->journal, ranks, run->options->ppn);
-
-	return scale && nezha_measured_any(scale);
-}
-
-/* The numbers of ranks that are still to be measured. */
-static void list_scales(struct nezha_tune_state *run, struct nezha_tune_list *out)
+/* The numbers of ranks that are still to be measured.  What a job has put into the table meanwhile does not end what was begun. */
+static void list_scales(const struct nezha_tune_state *run, struct nezha_tune_list *out)
 {
 	const struct nezha_tune_list *all = &run->options->ranks;
 
 	out->count = 0;
 	for (size_t i = 0; i < all->count; i++) {
 		if (run->options->again || !nezha_scales_has(run->output.table, (int)all->value[i], run->options->ppn) ||
-		    is_begun(run, (int)all->value[i]))
+		    nezha_tune_journal_has(&run->journal, (int)all->value[i], run->options->ppn))
 			out->value[out->count++] = all->value[i];
 		else
 			printf("%5d         is in the table already (--again measures it anew)\n",

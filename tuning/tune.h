@@ -163,6 +163,9 @@ int nezha_tune_journal_open(const char *output, struct nezha_tune_journal *out);
 /* The scale of so many ranks, `ppn` of them on a node, made if there is none.  NULL: no room. */
 struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks, int ppn);
 
+/* Whether it has a size of that scale that is finished. */
+bool nezha_tune_journal_has(const struct nezha_tune_journal *journal, int ranks, int ppn);
+
 /* Appends lines, durable when it returns.  NEZHA_ERR_SYSTEM. */
 int nezha_tune_journal_add(struct nezha_tune_journal *journal, const char *lines);
 

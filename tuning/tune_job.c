@@ -23,6 +23,7 @@
 #define TURN_MS 100
 #define KEPT 12                 /* of a job's other lines, for when it fails */
 #define LINE_MAX 1024
+#define WARNINGS 8              /* different ones that are known to have been shown */
 
 struct child {
 	pid_t pid;
@@ -191,14 +192,16 @@ struct listener {
 	char other[KEPT][161];
 };
 
-/* Nezha's own warnings, as that a rail does not work: they are about all that is measured.  The jobs of a scale have the same ones. */
+/* Nezha's own warnings, as that a rail does not work: they are about all that is measured.  Each job has the same ones. */
 static void show_warning(const char *line)
 {
-	static char last[161];
+	static char shown[WARNINGS][161];
+	static size_t count;
 
-	if (!strncmp(line, last, sizeof last - 1))
-		return;
-	snprintf(last, sizeof last, "%.160s", line);
+	for (size_t i = 0; i < count && i < WARNINGS; i++)
+		if (!strncmp(line, shown[i], sizeof shown[i] - 1))
+			return;
+	snprintf(shown[count++ % WARNINGS], sizeof *shown, "%.160s", line);
 	nezha_tune_problem("a job says: %s", line);
 }
 

@@ -60,11 +60,27 @@ int nezha_tune_save(const struct nezha_table *table, const char *path)
 
 /* ---- the journal ---- */
 
-struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks, int ppn)
+static struct nezha_measured *find(const struct nezha_tune_journal *journal, int ranks, int ppn)
 {
 	for (size_t i = 0; i < journal->count; i++)
 		if (journal->scale[i].scale.ranks == ranks && journal->scale[i].scale.ppn == ppn)
 			return &journal->scale[i];
+	return NULL;
+}
+
+bool nezha_tune_journal_has(const struct nezha_tune_journal *journal, int ranks, int ppn)
+{
+	const struct nezha_measured *scale = find(journal, ranks, ppn);
+
+	return scale && nezha_measured_any(scale);
+}
+
+struct nezha_measured *nezha_tune_journal_scale(struct nezha_tune_journal *journal, int ranks, int ppn)
+{
+	struct nezha_measured *scale = find(journal, ranks, ppn);
+
+	if (scale)
+		return scale;
 	if (journal->count == NEZHA_TUNE_SCALES)
 		return NULL;
 	journal->scale[journal->count] = (struct nezha_measured){ .scale = { .ranks = ranks, .ppn = ppn } };

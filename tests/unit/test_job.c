@@ -284,6 +284,38 @@ static void test_tables_that_others_cannot_read(void **state)
 	assert_int_equal(read_table(full_table_text(RULE_THAT_GROWS)), NEZHA_ERR_INVALID);
 }
 
+/* A job of another one's has that one's environment. */
+static void test_spawned_jobs_have_files_of_their_own(void **state)
+{
+	struct nezha_job job = { .rank = 0, .ranks = 2, .spawned = true };
+	char folder[32], wanted[64];
+
+	(void)state;
+	go_to_odd_folder(folder);
+	setenv("NEZHA_REPORT", "report.json", 1);
+	setenv("NEZHA_TRACE", "t.%r.json", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_OK);
+	snprintf(wanted, sizeof wanted, "report.json.%d", (int)getpid());
+	assert_string_equal(job.settings.report, wanted);
+	assert_int_equal(unlink(wanted), 0);
+	snprintf(wanted, sizeof wanted, "t.%%r.json.%d", (int)getpid());
+	assert_string_equal(job.settings.trace, wanted);
+	snprintf(wanted, sizeof wanted, "t.0.json.%d", (int)getpid());
+	assert_int_equal(unlink(wanted), 0);
+	assert_int_equal(access("report.json", F_OK), -1);
+	nezha_job_free(&job);
+	setenv("NEZHA_REPORT", "/dev/null", 1);
+	setenv("NEZHA_TRACE", "/dev/null", 1);
+	assert_int_equal(nezha_job_read(&job), NEZHA_OK);
+	assert_string_equal(job.settings.report, "/dev/null");
+	assert_string_equal(job.settings.trace, "/dev/null");
+	nezha_job_free(&job);
+	unsetenv("NEZHA_REPORT");
+	unsetenv("NEZHA_TRACE");
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_floor),
 		cmocka_unit_test(test_errors_of_the_user),
 		cmocka_unit_test(test_files_keep_their_folder),
+		cmocka_unit_test(test_spawned_jobs_have_files_of_their_own),
 		cmocka_unit_test(test_tables_that_others_cannot_read),
 	};
 

@@ -7,29 +7,49 @@
 #include "tests/mpi/common.h"
 #include "tests/mpi/values.h"
 
-#define PIECE ((size_t)1 << 16) /* elements that are checked at a time */
+#define PERIOD ((size_t)1000003) /* elements that repeat: a prime, so that no block or piece of a call begins where another one does */
+
+/* Fills the vector of a rank. */
+static void fill(unsigned char *buf, size_t n, struct value_kind kind, enum value_op op, int rank)
+{
+	size_t period = PERIOD * (size_t)kind.size, bytes = n * (size_t)kind.size;
+
+	values_fill(buf, 0, PERIOD, kind, op, 7, rank);
+	for (size_t at = period; at < bytes; at += period)
+		memcpy(buf + at, buf, bytes - at < period ? bytes - at : period);
+}
+
+/* What all ranks together make of one period. */
+static void fold_period(uint8_t *fold, struct value_kind kind, enum value_op op)
+{
+	static uint8_t one[PERIOD * 4];
+
+	values_fill(fold, 0, PERIOD, kind, op, 7, 0);
+	for (int r = 1; r < world_size; r++) {
+		values_fill(one, 0, PERIOD, kind, op, 7, r);
+		for (size_t i = 0; i < PERIOD; i++)
+			if (kind.size == 4)
+				((uint32_t *)fold)[i] += ((uint32_t *)one)[i];
+			else if ((int8_t)one[i] > (int8_t)fold[i])
+				fold[i] = one[i];
+	}
+}
 
 /* The first element that is wrong, or n; `buf` holds what came out. */
 static size_t check(const unsigned char *buf, size_t n, struct value_kind kind, enum value_op op)
 {
-	static uint8_t one[PIECE * 4], fold[PIECE * 4];
+	static uint8_t fold[PERIOD * 4];
+	size_t size = (size_t)kind.size;
 
-	for (size_t first = 0; first < n; first += PIECE) {
-		size_t part = n - first < PIECE ? n - first : PIECE;
+	fold_period(fold, kind, op);
+	for (size_t first = 0; first < n; first += PERIOD) {
+		size_t part = n - first < PERIOD ? n - first : PERIOD;
 
-		values_fill(fold, first, part, kind, op, 7, 0);
-		for (int r = 1; r < world_size; r++) {
-			values_fill(one, first, part, kind, op, 7, r);
-			for (size_t i = 0; i < part; i++)
-				if (kind.size == 4)
-					((uint32_t *)fold)[i] += ((uint32_t *)one)[i];
-				else if ((int8_t)one[i] > (int8_t)fold[i])
-					fold[i] = one[i];
-		}
-		if (memcmp(fold, buf + first * (size_t)kind.size, part * (size_t)kind.size))
-			for (size_t i = 0; i < part * (size_t)kind.size; i++)
-				if (fold[i] != buf[first * (size_t)kind.size + i])
-					return first + i / (size_t)kind.size;
+		if (!memcmp(fold, buf + first * size, part * size))
+			continue;
+		for (size_t i = 0; i < part * size; i++)
+			if (fold[i] != buf[first * size + i])
+				return first + i / size;
 	}
 	return n;
 }
@@ -74,7 +94,7 @@ int main(int argc, char **argv)
 	}
 	buf = grab(bytes);
 	watch(280, "more than 2 GiB of int");
-	values_fill(buf, 0, n, word, OP_SUM, 7, world_rank);
+	fill(buf, n, word, OP_SUM, world_rank);
 	if (MPI_Allreduce(MPI_IN_PLACE, buf, (int)n, MPI_INT, MPI_SUM, MPI_COMM_WORLD))
 		fail("MPI_Allreduce of %zu ints returned an error", n);
 	bad = check(buf, n, word, OP_SUM);
@@ -83,7 +103,7 @@ int main(int argc, char **argv)
 #if MPI_VERSION >= 4
 	watch(280, "more than 2^31 elements through MPI_Allreduce_c");
 	n = bytes;
-	values_fill(buf, 0, n, byte, OP_MAX, 7, world_rank);
+	fill(buf, n, byte, OP_MAX, world_rank);
 	if (MPI_Allreduce_c(MPI_IN_PLACE, buf, (MPI_Count)n, MPI_INT8_T, MPI_MAX, MPI_COMM_WORLD))
 		fail("MPI_Allreduce_c of %zu bytes returned an error", n);
 	bad = check(buf, n, byte, OP_MAX);

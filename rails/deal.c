@@ -199,14 +199,25 @@ void nezha_deal_anew(struct nezha_link *link)
 		link->paths[r].share = 0;
 }
 
+/* Bytes per second. */
+static double rate_of_all(const struct nezha_link *link)
+{
+	double rate = 0;
+
+	for (uint32_t r = 0; r < link->engine->card.rail_count; r++)
+		rate += link->paths[r].up ? link->paths[r].estimator.rate : 0;
+	return rate;
+}
+
 static void probe_again(struct nezha_link *link, uint64_t bytes)
 {
 	bool choice = nezha_link_paths_up(link) > 1;
+	double rate = rate_of_all(link);
 
 	for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
 		struct nezha_path *path = &link->paths[r];
 
-		if (nezha_probe_is_due(&path->probe, &path->estimator, path->up && choice))
+		if (nezha_probe_is_due(&path->probe, &path->estimator, rate, path->up && choice))
 			nezha_probing_again(path);
 		nezha_probe_count(&path->probe, &path->estimator, bytes);
 	}

@@ -9,8 +9,10 @@
 
 #include "rails/estimator.h"
 
-/* All zero at the beginning.  Bytes are those given to the path's link since it is up, over whichever path they go. */
+/* All zero at the beginning.  Bytes are those given to the path's link since there is one, over whichever path they go. */
 struct nezha_probe {
+	uint64_t given;         /* bytes; */
+	uint64_t seen;          /* as of the last look while able */
 	uint64_t measured;      /* the estimator's count when last looked at, */
 	uint64_t unmeasured;    /* and the bytes since it changed */
 	uint64_t unprobed;      /* bytes since the last probe */
@@ -18,8 +20,9 @@ struct nezha_probe {
 	int certain;            /* probes since there was a doubt, up to a limit */
 };
 
-/* Whether it is time for one; if `able` to send it now, that is taken for done, and the doubt for settled. */
-bool nezha_probe_is_due(struct nezha_probe *probe, struct nezha_estimator *estimator, bool able);
+/* Whether it is time for one; if `able` to send it now, that is taken for done, and the doubt for settled.  link: bytes per second of
+ * all its paths that are up. */
+bool nezha_probe_is_due(struct nezha_probe *probe, struct nezha_estimator *estimator, double link, bool able);
 
 /* So many bytes were given to the link. */
 void nezha_probe_count(struct nezha_probe *probe, const struct nezha_estimator *estimator, uint64_t bytes);

@@ -354,7 +354,8 @@ static void test_half_a_block_is_left(void **state)
 
 /* ---- probes ---- */
 
-#define PROBES_FOR 20000000u    /* bytes after which a path that was not measured is probed */
+#define PROBES_FOR 40000000u    /* bytes after which a slow path that was not measured is probed */
+#define SLOW_LINK 1e6           /* bytes per second */
 
 /* Calls begin while a path is lost, and one in the midst of which it is: when it is back, no probe is due for them. */
 static void come_back_unmeasured(struct member *member, void *argument)
@@ -376,7 +377,7 @@ static void come_back_unmeasured(struct member *member, void *argument)
 	nezha_fairlock_take(&member->engine->lock);
 	EXPECT(member, !path->up && member->team->right->paths[1].up);
 	nezha_link_attach(member->team->right, 0, &connection);
-	EXPECT(member, path->up && !nezha_probe_is_due(&path->probe, &path->estimator, true));
+	EXPECT(member, path->up && !nezha_probe_is_due(&path->probe, &path->estimator, SLOW_LINK, true));
 	nezha_fairlock_give(&member->engine->lock);
 	close(peer);
 	free(vector);

@@ -8,6 +8,7 @@
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
 #include "pmpi/handles.h"
+#include "pmpi/passes.h"
 #include "pmpi/run.h"
 #include "pmpi/team.h"
 #include "tuning/model.h"
@@ -77,6 +78,8 @@ static void use_model(struct nezha_mpi_call *call)
 	call->plan.alg = call->choice.alg;
 	call->plan.reason = NEZHA_REASON_LEARNT;
 	call->plan.native = call->choice.native;
+	if (call->choice.alg == NEZHA_ALG_NATIVE)
+		nezha_passes_remember(call);
 }
 
 /* Plans the call, and opens the rails when the first plan wants them.  An MPI error code. */
@@ -172,7 +175,7 @@ static bool is_below_floor(int64_t count, nezha_word datatype)
 int nezha_mpi_allreduce(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                         nezha_word caller)
 {
-	if (is_below_floor((int)c, d))
+	if (is_below_floor((int)c, d) || nezha_passes((MPI_Comm)f, (int)c, (MPI_Datatype)d, (MPI_Op)e, (const void *)caller))
 		return nezha_native(NEZHA_CALL_Allreduce)(a, b, c, d, e, f, caller);
 	return look(NEZHA_CALL_Allreduce, (int)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
 }
@@ -180,7 +183,7 @@ int nezha_mpi_allreduce(nezha_word a, nezha_word b, nezha_word c, nezha_word d, 
 int nezha_mpi_allreduce_c(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                           nezha_word caller)
 {
-	if (is_below_floor((int64_t)c, d))
+	if (is_below_floor((int64_t)c, d) || nezha_passes((MPI_Comm)f, (int64_t)c, (MPI_Datatype)d, (MPI_Op)e, (const void *)caller))
 		return nezha_native(NEZHA_CALL_Allreduce_c)(a, b, c, d, e, f, caller);
 	return look(NEZHA_CALL_Allreduce_c, (int64_t)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
 }

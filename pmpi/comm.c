@@ -7,6 +7,7 @@
 #include "pmpi/failure.h"
 #include "pmpi/helper.h"
 #include "pmpi/learned.h"
+#include "pmpi/passes.h"
 #include "pmpi/scale.h"
 #include "rails/hierarchy.h"
 #include "tuning/report.h"
@@ -31,6 +32,7 @@ static void close_rails(struct nezha_comm *comm)
 
 void nezha_comm_retire(struct nezha_comm *comm, enum nezha_reason reason)
 {
+	nezha_passes_forget();
 	close_rails(comm);
 	comm->reason = reason;
 }
@@ -79,6 +81,7 @@ static int delete_comm(MPI_Comm handle, int keyval, void *value, void *extra)
 	(void)handle, (void)keyval, (void)extra;
 	if (nezha_context.hands_off)
 		return MPI_SUCCESS;
+	nezha_passes_forget();
 	comm->gone = true;
 	if (!comm->holds)
 		destroy(comm);

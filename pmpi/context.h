@@ -30,7 +30,7 @@ struct nezha_context {
 	atomic_bool hands_off;            /* communicators, teams and engine are left alone: this is a forked child and they are its
 	                                   * parent's, or MPI was finalized in the midst of calls */
 	atomic_bool failed;               /* a call has: some rank may be no more */
-	atomic_int calls;                 /* that threads are in, of those that are not below the floor */
+	atomic_int calls;                 /* that threads are in, of those that are looked at */
 	atomic_bool paused;               /* by MPI_Pcontrol(0) */
 	atomic_bool learning;             /* the built-in rules are in force: what was learnt goes before them */
 	atomic_bool warned;               /* that fewer rails are used than a host has */
@@ -66,7 +66,7 @@ extern struct nezha_context nezha_context;
 /* Of nezha_context.calls, those of this thread: its error handler may end MPI. */
 extern _Thread_local int nezha_calls_here;
 
-/* Sets the floor anew: after `on`, `paused` or the report changed. */
+/* Sets the floor anew, and has calls looked at again: after `on`, `paused`, the table or the report changed. */
 void nezha_context_aim(void);
 
 /* The MPI library's own function. */

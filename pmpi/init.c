@@ -12,6 +12,7 @@
 #include "pmpi/handles.h"
 #include "pmpi/learned.h"
 #include "pmpi/origin.h"
+#include "pmpi/passes.h"
 #include "pmpi/rails.h"
 #include "pmpi/timeline.h"
 #include "rails/team.h"
@@ -32,6 +33,7 @@ _Thread_local int nezha_calls_here;
 
 void nezha_context_aim(void)
 {
+	nezha_passes_forget();
 	if (!nezha_context.on)
 		nezha_context.floor = NEZHA_FLOOR_ALL;
 	else if (nezha_context.report || nezha_context.trace)

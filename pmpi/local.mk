@@ -42,6 +42,7 @@ backend_sources = \
 	pmpi/pmi.c pmpi/pmi.h \
 	pmpi/progress.c pmpi/progress.h \
 	pmpi/rails.c pmpi/rails.h \
+	pmpi/passes.c pmpi/passes.h \
 	pmpi/run.c pmpi/run.h \
 	pmpi/scale.c pmpi/scale.h \
 	pmpi/staging.c pmpi/staging.h \

@@ -218,14 +218,21 @@ static void tell_report(const struct nezha_mpi_call *call, uint64_t ns)
 	nezha_report_count(nezha_context.report, where, &told);
 }
 
-/* As run_planned, for the model and the report, which want to know how long it took. */
-static int run_timed(struct nezha_mpi_call *call)
+static int run_counted(struct nezha_mpi_call *call)
 {
-	uint64_t begin = nezha_patience_now();
 	int error = run_planned(call);
 
 	if (call->model && error == MPI_SUCCESS)
 		nezha_model_count(call->model, call->bytes, &call->choice, &call->times);
+	return error;
+}
+
+/* For the report and the timeline, which want to know how long it took. */
+static int run_timed(struct nezha_mpi_call *call)
+{
+	uint64_t begin = nezha_patience_now();
+	int error = run_counted(call);
+
 	if (nezha_context.report)
 		tell_report(call, nezha_patience_now() - begin);
 	if (nezha_context.trace)
@@ -235,7 +242,7 @@ static int run_timed(struct nezha_mpi_call *call)
 
 static int run_told(struct nezha_mpi_call *call)
 {
-	return call->model || nezha_context.report || nezha_context.trace ? run_timed(call) : run_planned(call);
+	return nezha_context.report || nezha_context.trace ? run_timed(call) : run_counted(call);
 }
 
 /* With a comparison of the result (NEZHA_CHECK=native). */

@@ -19,13 +19,15 @@ unit_tests += tests/unit/test_grid
 unit_tests += tests/unit/test_learned
 unit_tests += tests/unit/test_log
 unit_tests += tests/unit/test_model tests/unit/test_model_claim tests/unit/test_model_lost tests/unit/test_model_mix \
-	tests/unit/test_model_run tests/unit/test_model_noise tests/unit/test_model_cost
+	tests/unit/test_model_run tests/unit/test_model_noise tests/unit/test_model_cost \
+	tests/unit/test_model_quiet
 tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/model_bed.h
 tests_unit_test_model_claim_SOURCES = tests/unit/test_model_claim.c tests/unit/model_bed.h
 tests_unit_test_model_lost_SOURCES = tests/unit/test_model_lost.c tests/unit/model_bed.h
 tests_unit_test_model_mix_SOURCES = tests/unit/test_model_mix.c tests/unit/model_bed.h
 tests_unit_test_model_run_SOURCES = tests/unit/test_model_run.c tests/unit/model_bed.h
 tests_unit_test_model_noise_SOURCES = tests/unit/test_model_noise.c tests/unit/model_bed.h
+tests_unit_test_model_quiet_SOURCES = tests/unit/test_model_quiet.c tests/unit/model_bed.h
 tests_unit_test_model_cost_SOURCES = tests/unit/test_model_cost.c tests/unit/model_bed.h
 tests_unit_test_model_cost_LDADD = $(LDADD) -lm
 unit_tests += tests/unit/test_plan
@@ -52,6 +54,9 @@ tests_unit_test_finalize_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS
 unit_tests += tests/unit/test_floor
 tests_unit_test_floor_SOURCES = tests/unit/test_floor.c tests/unit/mpi/mpi.h pmpi/allreduce.c
 tests_unit_test_floor_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
+unit_tests += tests/unit/test_passes
+tests_unit_test_passes_SOURCES = tests/unit/test_passes.c tests/unit/mpi/mpi.h pmpi/passes.c
+tests_unit_test_passes_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)
 unit_tests += tests/unit/test_nonblocking
 tests_unit_test_nonblocking_SOURCES = tests/unit/test_nonblocking.c tests/unit/mpi/mpi.h pmpi/nonblocking.c
 tests_unit_test_nonblocking_CPPFLAGS = -I$(top_srcdir)/tests/unit/mpi $(AM_CPPFLAGS)

@@ -60,6 +60,7 @@ static void put_class(crypto_generichash_state *hash, const struct nezha_model_c
 	put(hash, class->pause);
 	put(hash, class->doubtful);
 	put(hash, class->tries);
+	put(hash, class->quiet);
 	put(hash, class->promise);
 	put(hash, class->claim);
 	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)

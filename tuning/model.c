@@ -5,31 +5,8 @@
 #include "tuning/model_plan.h"
 #include "tuning/model_price.h"
 
-#define CLOSE_PERCENT 20        /* a difference that one sample does not show */
 #define LOOKS 2                 /* times of the library that are learnt with a look at the rails (some 100 us), */
 #define LOOK_MOST 30            /* up to this class: the interfaces' counters have 32 bits */
-
-/* The library was found faster, hardly so, by one or two samples: either may have been a lucky one.  (In a small class a run follows.) */
-static bool is_close(const struct nezha_model_class *class, uint32_t k)
-{
-	return !nezha_model_is_small(k) && class->cost[NEZHA_ALG_NATIVE].count < NEZHA_MODEL_SAMPLES &&
-	       !nezha_price_is_cheaper(nezha_price_of(class, NEZHA_ALG_NATIVE), nezha_price_of(class, NEZHA_ALG_RING),
-	                               CLOSE_PERCENT);
-}
-
-/* Whether there is something of the class that is worth a call to carry it: where that is no mix, only what the rails
- * were tried for, or what makes a close decision a safe one. */
-static bool is_pending(const struct nezha_model *model, uint32_t k)
-{
-	const struct nezha_model_class *class = &model->classes[k];
-	bool few = class->cost[NEZHA_ALG_NATIVE].count < NEZHA_MODEL_SAMPLES;
-	bool all = (k >= NEZHA_PRICE_MIX_LEAST && few) || is_close(class, k);
-
-	for (uint32_t i = 0; i < model->pending_count; i++)
-		if (nezha_price_class(model->pending[i].bytes) == k && (all || model->pending[i].choice.alg != NEZHA_ALG_NATIVE))
-			return true;
-	return false;
-}
 
 static struct nezha_choice choice_of(enum nezha_algorithm alg, uint64_t bytes)
 {
@@ -76,7 +53,7 @@ static struct nezha_choice choose_settled(const struct nezha_model *model, uint6
 		alg = NEZHA_ALG_MIX;
 	else if (nezha_model_is_retry(model, k))
 		alg = nezha_model_alternative(model, k);
-	else if (alg == NEZHA_ALG_NATIVE && is_pending(model, k))
+	else if (alg == NEZHA_ALG_NATIVE && nezha_model_is_pending(model, k))
 		return carrier(bytes, block);
 	if (alg != NEZHA_ALG_MIX)
 		return choice_of(alg, bytes);
@@ -84,7 +61,7 @@ static struct nezha_choice choose_settled(const struct nezha_model *model, uint6
 	                              .nonblocking = nezha_price_is_nonblocking(class) };
 }
 
-struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block)
+static struct nezha_choice choose(const struct nezha_model *model, uint64_t bytes, uint32_t block)
 {
 	uint32_t k = nezha_price_class(bytes);
 	struct nezha_choice choice = nezha_model_is_settled(model, k) ? choose_settled(model, bytes, block)
@@ -93,6 +70,13 @@ struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t
 	choice.looks = choice.alg == NEZHA_ALG_NATIVE && k >= NEZHA_PRICE_FAR_LEAST && k <= LOOK_MOST &&
 	               model->classes[k].cost[choice.alg].count < LOOKS;
 	return choice;
+}
+
+struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block)
+{
+	const struct nezha_model_class *class = &model->classes[nezha_price_class(bytes)];
+
+	return class->quiet ? choice_of(class->best, bytes) : choose(model, bytes, block);
 }
 
 bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm *out)

@@ -42,7 +42,7 @@
 struct nezha_model_cost {
 	uint64_t samples[NEZHA_MODEL_SAMPLES]; /* the latest, picoseconds per byte */
 	uint32_t count;                        /* learnt so far */
-	uint32_t tried;                        /* calls made, learnt of or not */
+	uint32_t tried;                        /* calls made, learnt of or not, but for quiet ones */
 	bool by_run;                           /* the only sample is the latest run of calls */
 	bool of_try;                           /* ... and it was a try's */
 	uint64_t before;                       /* the run before that, while the way was the chosen one; 0: there was none */
@@ -57,6 +57,7 @@ struct nezha_model_class {
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
 	bool doubtful;                         /* of a small class: the latest run of the rails, chosen, would have the next try sooner */
 	uint32_t tries;                        /* calls of the try that is under way */
+	uint32_t quiet;                        /* of a small class: so many calls from the next one on go the best way, and none is measured */
 	uint64_t promise;                      /* what the best one cost when it was chosen */
 	uint32_t claim;                        /* the library claims to be cheaper than the best one: 1 + its latest calls in a row that bear it
 	                                        * out.  0: it does not.  Not in a small class */
@@ -97,6 +98,9 @@ struct nezha_model {
 
 /* What the next call of `bytes` (>= 1) does; the shares of a mix are whole blocks of `block` bytes. */
 struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t bytes, uint32_t block);
+
+/* Whether the next call of `bytes` is the library's and is not measured: then it is counted, too. */
+bool nezha_model_passes(struct nezha_model *model, uint64_t bytes);
 
 /* Whether this call over the rails carries a note. */
 bool nezha_model_has_note(const struct nezha_model *model);

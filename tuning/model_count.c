@@ -5,14 +5,15 @@
 
 #define SAMPLES_FIRST 8         /* calls of a class and way that are all measured; */
 #define SAMPLES_EVERY 16        /* then one of so many */
+#define QUIET_MOST 256          /* calls that are looked ahead */
 #define RUN_EVERY 32            /* calls of the rails in a small class, of which a run is measured */
 
-/* Where in a run this call of a small class with a decision is; NEZHA_RUN_CALLS or more: in none.  The chosen way gets one just
+/* Where in a run the call of a small class with a decision is that comes after `ahead` others; NEZHA_RUN_CALLS or more: in none.  The chosen way gets one just
  * before another is tried and, if that is the rails, from time to time: of the library's, which has one more RUN_EVERY calls before that, only a call
  * of the rails can tell.  The rails' is over a call earlier, which tells of it. */
-static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algorithm alg)
+static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algorithm alg, uint32_t ahead)
 {
-	uint32_t until = class->retry_at - class->calls;
+	uint32_t until = class->retry_at - class->calls - ahead;
 
 	if (alg != class->best)
 		return class->tries - NEZHA_MODEL_SETTLE;
@@ -21,7 +22,7 @@ static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algo
 		until -= RUN_EVERY;
 	if (until > 0 && until <= NEZHA_RUN_CALLS)
 		return NEZHA_RUN_CALLS - until;
-	return alg == NEZHA_ALG_RING ? class->calls % RUN_EVERY : NEZHA_RUN_CALLS;
+	return alg == NEZHA_ALG_RING ? (class->calls + ahead) % RUN_EVERY : NEZHA_RUN_CALLS;
 }
 
 /* Whether a call that goes the best way is measured: always where that costs nothing, as a carried note does in a
@@ -54,7 +55,9 @@ bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const
 {
 	uint32_t k = nezha_price_class(bytes);
 
-	return is_in_runs(model, k) ? run_place(&model->classes[k], choice->alg) < NEZHA_RUN_CALLS : is_sample(model, k, choice);
+	if (model->classes[k].quiet)
+		return false;
+	return is_in_runs(model, k) ? run_place(&model->classes[k], choice->alg, 0) < NEZHA_RUN_CALLS : is_sample(model, k, choice);
 }
 
 /* A call of a run; the last one leaves the median pending, if there is room. */
@@ -65,7 +68,7 @@ static void count_in_run(struct nezha_model *model, uint64_t bytes, const struct
 	struct nezha_model_run *run = &model->under_way[k];
 	uint64_t ns = choice->alg == NEZHA_ALG_RING ? times->rails : times->native;
 
-	if (!nezha_run_add(run, run_place(&model->classes[k], choice->alg), ns, bytes) ||
+	if (!nezha_run_add(run, run_place(&model->classes[k], choice->alg, 0), ns, bytes) ||
 	    model->pending_count == NEZHA_MODEL_PENDING)
 		return;
 	ns = nezha_run_time(run, bytes);
@@ -78,8 +81,20 @@ static void count_in_run(struct nezha_model *model, uint64_t bytes, const struct
 	};
 }
 
-void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
-                       const struct nezha_model_times *times)
+/* After a call that was not quiet.  Most are: of these nothing has to be found out, which would cost a small call up to a
+ * hundredth, its caches being full of other things. */
+static void look_ahead(const struct nezha_model *model, struct nezha_model_class *class, uint32_t k)
+{
+	if (!is_in_runs(model, k) || (class->best == NEZHA_ALG_NATIVE && nezha_model_is_pending(model, k)))
+		return;
+	while (class->quiet < QUIET_MOST && (int32_t)(class->calls + class->quiet - class->retry_at) < 0 &&
+	       run_place(class, class->best, class->quiet) >= NEZHA_RUN_CALLS)
+		class->quiet++;
+}
+
+/* A call that was none of the quiet ones. */
+static void count_one(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
+                      const struct nezha_model_times *times)
 {
 	uint32_t k = nezha_price_class(bytes);
 	struct nezha_model_class *class = &model->classes[k];
@@ -101,4 +116,33 @@ void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct n
 	if (samples)
 		model->pending[model->pending_count++] =
 			(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = *times };
+	look_ahead(model, class, k);
+}
+
+static void count_quiet(struct nezha_model *model, struct nezha_model_class *class)
+{
+	class->quiet--;
+	class->calls++;
+	model->calls++;
+}
+
+bool nezha_model_passes(struct nezha_model *model, uint64_t bytes)
+{
+	struct nezha_model_class *class = &model->classes[nezha_price_class(bytes)];
+
+	if (!class->quiet || class->best != NEZHA_ALG_NATIVE)
+		return false;
+	count_quiet(model, class);
+	return true;
+}
+
+void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,
+                       const struct nezha_model_times *times)
+{
+	struct nezha_model_class *class = &model->classes[nezha_price_class(bytes)];
+
+	if (class->quiet)
+		count_quiet(model, class);
+	else
+		count_one(model, bytes, choice, times);
 }

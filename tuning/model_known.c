@@ -3,6 +3,7 @@
 
 #include "tuning/model_price.h"
 
+#define CLOSE_PERCENT 20        /* a difference that one sample does not show */
 #define FAR_SMALL 8             /* times as slow: in a small class one call is no doubt only then; */
 #define FAR_GUESSED 4           /* ... nor in a larger one while the rails share by a guess */
 
@@ -65,4 +66,25 @@ bool nezha_model_is_retry(const struct nezha_model *model, uint32_t k)
 
 	/* Where the library is the chosen one, it is the rails that are tried, and only their calls tell that a lost one is back. */
 	return (int32_t)(class->calls - class->retry_at) >= 0 && (class->best == NEZHA_ALG_NATIVE || !nezha_model_is_shy(model));
+}
+
+/* The library was found faster, hardly so, by one or two samples: either may have been a lucky one.  (In a small class a run follows.) */
+static bool is_close(const struct nezha_model_class *class, uint32_t k)
+{
+	return !nezha_model_is_small(k) && class->cost[NEZHA_ALG_NATIVE].count < NEZHA_MODEL_SAMPLES &&
+	       !nezha_price_is_cheaper(nezha_price_of(class, NEZHA_ALG_NATIVE), nezha_price_of(class, NEZHA_ALG_RING),
+	                               CLOSE_PERCENT);
+}
+
+/* Where the carrier is no mix, only what the rails were tried for, or what makes a close decision a safe one. */
+bool nezha_model_is_pending(const struct nezha_model *model, uint32_t k)
+{
+	const struct nezha_model_class *class = &model->classes[k];
+	bool few = class->cost[NEZHA_ALG_NATIVE].count < NEZHA_MODEL_SAMPLES;
+	bool all = (k >= NEZHA_PRICE_MIX_LEAST && few) || is_close(class, k);
+
+	for (uint32_t i = 0; i < model->pending_count; i++)
+		if (nezha_price_class(model->pending[i].bytes) == k && (all || model->pending[i].choice.alg != NEZHA_ALG_NATIVE))
+			return true;
+	return false;
 }

@@ -42,6 +42,9 @@ bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k);
 /* Whether the next call is one of a try. */
 bool nezha_model_is_retry(const struct nezha_model *model, uint32_t k);
 
+/* Whether something of the class, for which the library was chosen, is worth a call to carry it. */
+bool nezha_model_is_pending(const struct nezha_model *model, uint32_t k);
+
 /* What is tried in place of the chosen way. */
 enum nezha_algorithm nezha_model_alternative(const struct nezha_model *model, uint32_t k);
 

@@ -128,6 +128,8 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 	uint32_t count = model->pending_count;
 	bool lost = model->lost || !note[NOTE_WHOLE];
 
+	for (uint32_t k = 0; k < NEZHA_MODEL_SMALL; k++)
+		model->classes[k].quiet = 0;
 	model->pending_count = 0;
 	model->lost = !note[NOTE_WHOLE];
 	for (uint32_t i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # MPI test programs, each built for both MPIs by the suffix rules of tests/local.mk, and their drivers.
-mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/death tests/mpi/device tests/mpi/family tests/mpi/freed tests/mpi/lack tests/mpi/late tests/mpi/life tests/mpi/many tests/mpi/plain tests/mpi/progress tests/mpi/remap \
+mpitest_single = tests/mpi/agree tests/mpi/comms tests/mpi/counters tests/mpi/death tests/mpi/device tests/mpi/family tests/mpi/freed tests/mpi/lack tests/mpi/late tests/mpi/life tests/mpi/many tests/mpi/passes tests/mpi/plain tests/mpi/progress tests/mpi/remap \
 	tests/mpi/scarce tests/mpi/threads tests/mpi/thrown
 mpitest_values = tests/mpi/huge tests/mpi/native tests/mpi/results
 mpitest_osu = tests/mpi/osu_hooks
@@ -33,6 +33,7 @@ mpitest_scripts = \
 	tests/mpi/osu_real.test \
 	tests/mpi/outage.test \
 	tests/mpi/partial.test \
+	tests/mpi/passes.test \
 	tests/mpi/progress.test \
 	tests/mpi/results.test \
 	tests/mpi/settings.test \

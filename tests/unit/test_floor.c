@@ -12,6 +12,7 @@
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
+#include "pmpi/passes.h"
 #include "pmpi/run.h"
 #include "pmpi/team.h"
 
@@ -92,6 +93,23 @@ void nezha_failure_tell(MPI_Comm comm)
 	assert_int_equal(nezha_context.calls, 0);
 	assert_int_equal(nezha_calls_here, 0);
 	told++;
+}
+
+/* Like the one before, which the library did. */
+static bool like_before;
+
+bool nezha_passes(MPI_Comm comm, int64_t count, MPI_Datatype datatype, MPI_Op operation, const void *caller)
+{
+	(void)datatype, (void)caller;
+	assert_int_equal(comm, MPI_COMM_WORLD);
+	assert_int_equal(operation, 1);
+	return like_before && count > 0;
+}
+
+void nezha_passes_remember(const struct nezha_mpi_call *call)
+{
+	(void)call;
+	fail();
 }
 
 void nezha_comm_hold(struct nezha_comm *comm)
@@ -204,6 +222,17 @@ static void test_all_and_none(void **state)
 	check(1 << 20, UNKNOWN, false);
 }
 
+static void test_like_the_one_before(void **state)
+{
+	(void)state;
+	begin(16384);
+	like_before = true;
+	check(16384, 4, false);
+	check(-1, 4, true);
+	like_before = false;
+	check(16384, 4, true);
+}
+
 static int call_from(uintptr_t caller)
 {
 	return nezha_mpi_allreduce(0x1000, 0x200000, 1 << 16, 4, 1, MPI_COMM_WORLD, caller);
@@ -236,6 +265,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_types),
 		cmocka_unit_test(test_wrong_counts),
 		cmocka_unit_test(test_all_and_none),
+		cmocka_unit_test(test_like_the_one_before),
 		cmocka_unit_test(test_callers_are_looked_up_once),
 	};
 

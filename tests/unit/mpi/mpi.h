@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * As much of MPI as pmpi/allreduce.c, finalize.c and nonblocking.c need, for tests that play the library. */
+ * As much of MPI as pmpi/allreduce.c, finalize.c, nonblocking.c and passes.c need, for tests that play the library. */
 #ifndef NEZHA_TESTS_MPI_H
 #define NEZHA_TESTS_MPI_H
 

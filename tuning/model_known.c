@@ -4,7 +4,7 @@
 #include "tuning/model_price.h"
 
 #define CLOSE_PERCENT 20        /* a difference that one sample does not show */
-#define FAR_SMALL 8             /* times as slow: in a small class one call is no doubt only then; */
+#define FAR_SMALL 20            /* times as slow: in a small class one call is no doubt only then, for a job's first ones may be held up; */
 #define FAR_GUESSED 4           /* ... nor in a larger one while the rails share by a guess */
 
 bool nezha_model_is_apart(const struct nezha_model *model)
@@ -28,6 +28,12 @@ bool nezha_model_is_cold_library(const struct nezha_model *model, uint32_t k)
 	return nezha_model_is_small(k) && class->cost[NEZHA_ALG_NATIVE].count == 1 && rails && native > rails && native < FAR_SMALL * rails;
 }
 
+/* Samples of the rails for a decision against them.  Where the library's first call was held up theirs may have been, too. */
+static uint32_t least_of_rails(const struct nezha_model_class *class, uint32_t k)
+{
+	return nezha_model_is_small(k) && class->cost[NEZHA_ALG_NATIVE].count > 1 ? 3 : 2;
+}
+
 /* The rails' first call of a class may be cold, and is not held against them
  * unless they were far slower. */
 bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k)
@@ -42,7 +48,7 @@ bool nezha_model_is_settled(const struct nezha_model *model, uint32_t k)
 		return true;
 	if (nezha_model_is_cold_library(model, k))
 		return false;
-	return native && rails && (class->cost[NEZHA_ALG_RING].count > 1 || rails > far * native ||
+	return native && rails && (class->cost[NEZHA_ALG_RING].count >= least_of_rails(class, k) || rails > far * native ||
 	                           nezha_price_is_cheaper(rails, native, NEZHA_MODEL_TIE_PERCENT));
 }
 

@@ -65,6 +65,21 @@ static void add_sample(struct nezha_model_cost *c, uint64_t ns, uint64_t bytes)
 	c->samples[c->count++ % NEZHA_MODEL_SAMPLES] = ps < 1 ? 1 : (uint64_t)ps;
 }
 
+/* Of a small class's first calls, all of which may be held up by what else a job does at its beginning, the quickest counts.  (If that was a lucky
+ * one, the first runs show it.) */
+static void keep_quickest(struct nezha_model_cost *c)
+{
+	uint64_t least = c->samples[0];
+
+	if (c->count < NEZHA_MODEL_SAMPLES)
+		return;
+	for (int i = 1; i < NEZHA_MODEL_SAMPLES; i++)
+		if (c->samples[i] < least)
+			least = c->samples[i];
+	for (int i = 0; i < NEZHA_MODEL_SAMPLES; i++)
+		c->samples[i] = least;
+}
+
 /* A run stands alone: single calls tell less, and the run before may be long ago. */
 static void begin_run(struct nezha_model_cost *c, bool trial)
 {
@@ -87,18 +102,23 @@ static void add_call(struct nezha_model *model, const struct nezha_model_call *c
 {
 	struct nezha_model_class *class = &model->classes[nezha_price_class(call->bytes)];
 	const struct nezha_choice *choice = &call->choice;
+	bool is_early = !call->run && nezha_model_is_small((uint32_t)(class - model->classes));
 
 	if (call->run)
 		begin_run(nezha_model_cost_of(class, choice), call->trial);
 	if (choice->alg == NEZHA_ALG_RING) {
 		forget_guess(model, class);
 		add_sample(&class->cost[NEZHA_ALG_RING], rails, call->bytes);
+		if (is_early)
+			keep_quickest(&class->cost[NEZHA_ALG_RING]);
 		return;
 	}
 	if (choice->alg == NEZHA_ALG_NATIVE || choice->carrier) {
 		if (nezha_model_is_settled(model, nezha_price_class(call->bytes)))
 			nezha_model_heed_claim(class, nezha_price_class(call->bytes));
 		add_sample(&class->cost[NEZHA_ALG_NATIVE], native, choice->native);
+		if (is_early)
+			keep_quickest(&class->cost[NEZHA_ALG_NATIVE]);
 		return;
 	}
 	add_sample(choice->nonblocking ? &class->nonblocking : &class->part[NEZHA_ALG_NATIVE], native, choice->native);

@@ -39,10 +39,10 @@ backend_sources = \
 	pmpi/patience.c pmpi/patience.h \
 	pmpi/pcontrol.c \
 	pmpi/nonblocking.c pmpi/nonblocking.h \
+	pmpi/passes.c pmpi/passes.h \
 	pmpi/pmi.c pmpi/pmi.h \
 	pmpi/progress.c pmpi/progress.h \
 	pmpi/rails.c pmpi/rails.h \
-	pmpi/passes.c pmpi/passes.h \
 	pmpi/run.c pmpi/run.h \
 	pmpi/scale.c pmpi/scale.h \
 	pmpi/staging.c pmpi/staging.h \

@@ -45,16 +45,6 @@ static void expect(const char *what, int seen, int least, int most)
 		fail("%s: %d calls were looked at, %d to %d were expected", what, seen, least, most);
 }
 
-static void disable(MPI_Comm comm)
-{
-	MPI_Info info;
-
-	MPI_Info_create(&info);
-	MPI_Info_set(info, "nezha_enable", "0");
-	MPI_Comm_set_info(comm, info);
-	MPI_Info_free(&info);
-}
-
 int main(int argc, char **argv)
 {
 	const char *which = argc > 1 ? argv[1] : "few";
@@ -87,7 +77,7 @@ int main(int argc, char **argv)
 	expect("a new communicator", reduce(comm, 3), 3, 3);
 	reduce(comm, CALLS);
 
-	disable(comm);
+	leave_to_library(comm);
 	expect("left to the library", reduce(comm, 100), 100, 100);
 	MPI_Comm_free(&comm);
 	return finish("passes");

@@ -27,17 +27,6 @@ static bool reduce(const float *in, float *out, MPI_Comm comm)
 	return false;
 }
 
-/* From here on the library does the calls. */
-static void leave_to_library(MPI_Comm comm)
-{
-	MPI_Info info;
-
-	MPI_Info_create(&info);
-	MPI_Info_set(info, "nezha_enable", "0");
-	MPI_Comm_set_info(comm, info);
-	MPI_Info_free(&info);
-}
-
 int main(int argc, char **argv)
 {
 	MPI_Errhandler handler;

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include "pmpi/agree.h"
+#include "pmpi/buffers.h"
 #include "pmpi/calls.h"
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
@@ -12,19 +13,6 @@
 #include "pmpi/run.h"
 #include "pmpi/team.h"
 #include "tuning/model.h"
-
-/* Erroneous, so that MPI shall say what it says: buffers that are null or overlap. */
-static bool has_bad_buffers(const struct nezha_mpi_call *call)
-{
-	uintptr_t send = (uintptr_t)call->sendbuf, receive = (uintptr_t)call->recvbuf;
-	uintptr_t apart = send < receive ? receive - send : send - receive;
-
-	if (!call->recvbuf || call->recvbuf == MPI_IN_PLACE)
-		return true;
-	if (call->sendbuf == MPI_IN_PLACE)
-		return false;
-	return !call->sendbuf || apart < call->bytes;
-}
 
 /* Programs call from few places, each of which is looked up once: that takes the loader's lock and goes through all objects. */
 static bool is_from_library(const void *caller)
@@ -59,7 +47,7 @@ static enum nezha_reason examine_arguments(struct nezha_mpi_call *call)
 		return NEZHA_REASON_COUNT;
 	if (call->handle == MPI_COMM_NULL || call->handle == MPI_COMM_SELF)
 		return NEZHA_REASON_COMM;
-	if (has_bad_buffers(call))
+	if (nezha_buffers_bad(call->sendbuf, call->recvbuf, call->bytes))
 		return NEZHA_REASON_BUFFER;
 	return is_from_library(call->caller) ? NEZHA_REASON_LIBRARY : NEZHA_REASON_RULE;
 }
@@ -172,10 +160,25 @@ static bool is_below_floor(int64_t count, nezha_word datatype)
 	return __builtin_expect((uint64_t)count < floor / NEZHA_TYPE_SIZE_MAX, 1) || is_small(count, (MPI_Datatype)datatype, floor);
 }
 
+static bool passes(int64_t count, const nezha_word words[6], nezha_word caller)
+{
+	struct nezha_passes_call call = {
+		.sendbuf = (const void *)words[0],
+		.recvbuf = (const void *)words[1],
+		.count = count,
+		.datatype = (MPI_Datatype)words[3],
+		.operation = (MPI_Op)words[4],
+		.comm = (MPI_Comm)words[5],
+		.caller = (const void *)caller,
+	};
+
+	return nezha_passes(&call);
+}
+
 int nezha_mpi_allreduce(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                         nezha_word caller)
 {
-	if (is_below_floor((int)c, d) || nezha_passes((MPI_Comm)f, (int)c, (MPI_Datatype)d, (MPI_Op)e, (const void *)caller))
+	if (is_below_floor((int)c, d) || passes((int)c, (nezha_word[]){ a, b, c, d, e, f }, caller))
 		return nezha_native(NEZHA_CALL_Allreduce)(a, b, c, d, e, f, caller);
 	return look(NEZHA_CALL_Allreduce, (int)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
 }
@@ -183,7 +186,7 @@ int nezha_mpi_allreduce(nezha_word a, nezha_word b, nezha_word c, nezha_word d, 
 int nezha_mpi_allreduce_c(nezha_word a, nezha_word b, nezha_word c, nezha_word d, nezha_word e, nezha_word f,
                           nezha_word caller)
 {
-	if (is_below_floor((int64_t)c, d) || nezha_passes((MPI_Comm)f, (int64_t)c, (MPI_Datatype)d, (MPI_Op)e, (const void *)caller))
+	if (is_below_floor((int64_t)c, d) || passes((int64_t)c, (nezha_word[]){ a, b, c, d, e, f }, caller))
 		return nezha_native(NEZHA_CALL_Allreduce_c)(a, b, c, d, e, f, caller);
 	return look(NEZHA_CALL_Allreduce_c, (int64_t)c, (nezha_word[]){ a, b, c, d, e, f }, caller);
 }

@@ -20,6 +20,7 @@ backend_sources = \
 	pmpi/announce.c pmpi/announce.h \
 	pmpi/backend.c \
 	pmpi/calls.h \
+	pmpi/buffers.h \
 	pmpi/comm.c pmpi/comm.h \
 	pmpi/compare.c pmpi/compare.h \
 	pmpi/context.h \

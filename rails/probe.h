@@ -11,8 +11,8 @@
 
 /* All zero at the beginning.  Bytes are those given to the path's link since there is one, over whichever path they go. */
 struct nezha_probe {
-	uint64_t given;         /* bytes; */
-	uint64_t seen;          /* as of the last look while able */
+	uint64_t given;         /* bytes in all, */
+	uint64_t seen;          /* and when last looked at while able */
 	uint64_t measured;      /* the estimator's count when last looked at, */
 	uint64_t unmeasured;    /* and the bytes since it changed */
 	uint64_t unprobed;      /* bytes since the last probe */

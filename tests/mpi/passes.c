@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Calls of one kind, one after another: with `few`, most go to the MPI library unseen, with `all` none do, with `first` none of rank 0
- * do.  A call that is looked at
- * asks for its communicator's attribute, which is counted here.  Results are right, and what changes meanwhile is heeded at
- * once.  For a job whose MPI library has the far faster network. */
+ * do.  A call that is looked at asks for its communicator's attribute, which is counted here.  Results are right, and what changes
+ * meanwhile is heeded at once.  For a job whose MPI library has the far faster network. */
 #include <dlfcn.h>
 
 #include "tests/mpi/common.h"

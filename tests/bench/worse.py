@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether Nezha, as it is shipped, is ever slower than what it replaces, or than one rail alone."""
 import contextlib
+import itertools
 import math
 import statistics
 
@@ -21,7 +22,8 @@ IN_TURN = "in turn"  # Nezha within one job with the library
 LONGER = 4  # times as long for each smaller size: microseconds are noisy
 LEAST_US = 200  # that a call which the rails may do takes for sure: the first 900 of a size have tries among them, which are not to be most
 CLEAR = 0.9  # jobs of one kind do not differ by so much at 64 KiB and above: whatever a round shows is right
-MOST = 3  # times as many rounds for sizes that are not decided
+MOST = 3  # times as many rounds for sizes that are not decided,
+UNSURE_MOST = 9  # ... and so many while the allowed ratio is within the 95 %: medians of small calls' jobs differ by 3 %
 WARM = 3  # calls of each size that it may take to learn
 
 
@@ -94,24 +96,28 @@ def _round(args, lab, mpi, sizes, k):
 def _measure(args, lab, mpi):
     """{size: [{name: [turn, that is a list of microseconds]} of each round]}"""
     rounds = {s: [] for s in args.sizes}
-    for k in range(MOST * args.rounds):
+    for k in itertools.count():
         sizes = [s for s in args.sizes if not _decided(args, s, rounds[s])]
         if not sizes:
-            break
+            return rounds
         for size in sizes:
             rounds[size].append({})
         for name, size, turns in _round(args, lab, mpi, sizes, k):
             rounds[size][-1][name] = turns
-    return rounds
 
 
 def _decided(args, size, rounds):
-    """Whether more rounds would hardly change the answer: all of them, and the ratio's 95 %, are on one side of the allowed one."""
+    """Whether more rounds would hardly change the answer: all of them, and the ratio's 95 %, are on one side of the allowed one; or it has had its
+    rounds."""
     if not rounds:
         return False
     low, _, high = _ratio(_joined(rounds))
     if len(rounds) < args.rounds:
         return size >= UNEVEN and high < CLEAR
+    if len(rounds) >= MOST * args.rounds and not low <= SLOWER < high:
+        return True
+    if len(rounds) >= UNSURE_MOST * args.rounds:
+        return True
     each = [_ratio(_joined([one]))[1] for one in rounds]
     return min(low, *each) > SLOWER or max(high, *each) <= SLOWER
 

@@ -6,7 +6,8 @@
 #define SAMPLES_FIRST 8         /* calls of a class and way that are all measured; */
 #define SAMPLES_EVERY 16        /* then one of so many */
 #define QUIET_MOST 256          /* calls that are looked ahead */
-#define RUN_EVERY 32            /* calls of the rails in a small class, of which a run is measured */
+#define RUN_EVERY 32            /* calls of the rails in a small class, of which a run is measured; */
+#define RUN_SELDOM 256          /* ... after so many calls one of so many: a note makes such a call a fifth longer */
 
 /* Where in a run the call of a small class with a decision is that comes after `ahead` others; NEZHA_RUN_CALLS or more: in none.  The chosen way gets one just
  * before another is tried and, if that is the rails, from time to time: of the library's, which has one more RUN_EVERY calls before that, only a call
@@ -22,7 +23,9 @@ static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algo
 		until -= RUN_EVERY;
 	if (until > 0 && until <= NEZHA_RUN_CALLS)
 		return NEZHA_RUN_CALLS - until;
-	return alg == NEZHA_ALG_RING ? (class->calls + ahead) % RUN_EVERY : NEZHA_RUN_CALLS;
+	if (alg == NEZHA_ALG_NATIVE)
+		return NEZHA_RUN_CALLS;
+	return (class->calls + ahead) % (class->calls + ahead < RUN_SELDOM ? RUN_EVERY : RUN_SELDOM);
 }
 
 /* Whether a call that goes the best way is measured: always where that costs nothing, as a carried note does in a

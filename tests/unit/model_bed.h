@@ -20,7 +20,7 @@ struct bed {
 	uint64_t start;                   /* ns that the rails need for any size */
 	uint64_t spent, least;            /* ns, and what the cheaper way would have taken each time */
 	bool lost;                        /* a rail is */
-	int calls[NEZHA_ALG_COUNT], carriers;
+	int calls[NEZHA_ALG_COUNT], carriers, notes;
 	struct nezha_choice last;
 };
 
@@ -48,6 +48,7 @@ static inline enum nezha_algorithm call(struct bed *bed, uint64_t bytes, uint64_
 	if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(&bed->model)) {
 		nezha_model_note(&bed->model, !bed->lost, note);
 		nezha_model_learn(&bed->model, note);
+		bed->notes++;
 	}
 	nezha_model_count(&bed->model, bytes, &choice, &times);
 	bed->spent += times.native > times.rails ? times.native : times.rails;

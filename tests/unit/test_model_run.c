@@ -146,6 +146,25 @@ static void test_small_change(void **state)
 	assert_int_equal(bed.model.classes[14].best, NEZHA_ALG_RING);
 }
 
+/* A note makes a small call a fifth longer: once a class is old few calls carry one, and a change is noticed all the same. */
+static void test_old_class(void **state)
+{
+	struct bed bed = { 0 };
+	int notes;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		call(&bed, SMALL, 600000, 400000);
+	notes = bed.notes;
+	for (int i = 0; i < 4096; i++)
+		call(&bed, SMALL, 600000, 400000);
+	assert_true(bed.notes > notes + 4096 / 256 - 1);
+	assert_true(bed.notes <= notes + 4096 / 256 + 2 * 2);   /* tries, each with the run before it */
+	for (int i = 0; i < 1100; i++)
+		call(&bed, SMALL, 600000, 2000000);
+	assert_int_equal(bed.model.classes[14].best, NEZHA_ALG_NATIVE);
+}
+
 /* Over 1,000 calls trying costs less than 2 %. */
 static void test_small_budget(void **state)
 {
@@ -433,7 +452,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_median), cmocka_unit_test(test_broken), cmocka_unit_test(test_wake),
-		cmocka_unit_test(test_wake_of_rails), cmocka_unit_test(test_noise), cmocka_unit_test(test_small_change),
+		cmocka_unit_test(test_wake_of_rails), cmocka_unit_test(test_noise), cmocka_unit_test(test_small_change), cmocka_unit_test(test_old_class),
 		cmocka_unit_test(test_planned_by_the_latest), cmocka_unit_test(test_the_last_rank_counts),
 		cmocka_unit_test(test_young), cmocka_unit_test(test_dear_first_try),
 		cmocka_unit_test(test_dear_first_try_of_rails), cmocka_unit_test(test_long_wake), cmocka_unit_test(test_slow_first_call),

@@ -57,6 +57,8 @@ struct nezha_model_class {
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
 	bool doubtful;                         /* of a small class: the latest run of the rails, chosen, would have the next try sooner */
 	uint32_t tries;                        /* calls of the try that is under way */
+	bool extra;                            /* of a small class: the rails seem far slower by single calls; this one, theirs, is to be one more of these */
+	uint32_t extras;                       /* how often that was */
 	uint32_t quiet;                        /* of a small class: so many calls from the next one on go the best way, and none is measured */
 	uint64_t promise;                      /* what the best one cost when it was chosen */
 	uint32_t claim;                        /* the library claims to be cheaper than the best one: 1 + its latest calls in a row that bear it
@@ -87,6 +89,7 @@ struct nezha_model {
 		struct nezha_choice choice;
 		struct nezha_model_times times;
 		bool run, trial;                   /* by the median of a run; of a try of another way than the chosen one */
+		bool extra;                        /* one more of the rails' single calls, after a decision against them */
 	} pending[NEZHA_MODEL_PENDING];
 	uint32_t pending_count;
 	struct nezha_model_run under_way[NEZHA_MODEL_SMALL]; /* measured here */

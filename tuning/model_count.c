@@ -103,8 +103,10 @@ static void count_one(struct nezha_model *model, uint64_t bytes, const struct ne
 	struct nezha_model_class *class = &model->classes[k];
 	bool full = model->pending_count == NEZHA_MODEL_PENDING, runs = is_in_runs(model, k);
 	/* That the rails are whole again may have been heard in this very call. */
-	bool samples = !runs && is_sample(model, k, choice), was_retry = nezha_model_is_retry(model, k) && choice->alg != class->best;
+	bool extra = class->extra && choice->alg == NEZHA_ALG_RING && !full, samples = extra || (!runs && is_sample(model, k, choice));
+	bool was_retry = nezha_model_is_retry(model, k) && choice->alg != class->best;
 
+	class->extra = false;
 	if (runs)
 		count_in_run(model, bytes, choice, times);
 	class->calls++;
@@ -118,7 +120,7 @@ static void count_one(struct nezha_model *model, uint64_t bytes, const struct ne
 		nezha_model_cost_of(class, choice)->tried++;
 	if (samples)
 		model->pending[model->pending_count++] =
-			(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = *times };
+			(struct nezha_model_call){ .bytes = bytes, .choice = *choice, .times = *times, .extra = extra };
 	look_ahead(model, class, k);
 }
 

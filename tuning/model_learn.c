@@ -156,6 +156,7 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 		const struct nezha_model_call *call = &model->pending[i];
 		uint32_t k = nezha_price_class(call->bytes);
 		uint64_t native = call->run ? greatest(&note[2 * i]) : is_uneven(call) ? half_way(&note[2 * i]) : note[2 * i];
+		uint64_t rails = nezha_price_of(&model->classes[k], NEZHA_ALG_RING);
 		bool settled = nezha_model_is_settled(model, k);
 
 		if (call->choice.looks && note[2 * i + 1])      /* once is enough: others use the interfaces, too */
@@ -170,5 +171,7 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 			take_run(model, call);
 		else if (nezha_model_is_settled(model, k))
 			nezha_model_decide(model, &model->classes[k], !settled);
+		if (call->extra)
+			nezha_model_plan_after_extra(model, &model->classes[k], rails);
 	}
 }

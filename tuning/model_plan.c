@@ -16,6 +16,9 @@
 #define SOON (NEZHA_MODEL_SETTLE + NEZHA_RUN_CALLS + 1) /* where that is when a run of the chosen way is over, like that of the try, and
                                  * all ranks know of it; */
 #define SOON_AFTER_SWITCH 32    /* when a try has changed the decision, in calls that do not live on the other way's any more */
+#define HELD_UP_PERCENT 25      /* what the next one saves if the rails' single calls before it were */
+#define EXTRAS 2                /* that the rails' single calls are given, if they are not ... */
+#define EXTRA_FAR 8             /* ... so many times as slow: then one more would cost too much */
 #define SHUNNED_MOST 512        /* calls for which a way is shunned that was chosen in vain */
 #define DOUBT_MOST 512          /* calls that a slow run of the chosen way waits for a try of the other, at most */
 #define YOUNG 96                /* calls of a small class ... */
@@ -85,6 +88,14 @@ void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_
 	wait_for(model, class, class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4));
 }
 
+/* All that is known of the rails are single calls, and the first ones of a job may all be held up.  What goes over them just now is past that. */
+static void ask_for_extra(struct nezha_model_class *class, struct rivals costs, uint32_t most)
+{
+	class->extra = class->best == NEZHA_ALG_NATIVE && !class->cost[NEZHA_ALG_RING].by_run && class->extras < most &&
+	                 costs.most < EXTRA_FAR * costs.least;
+	class->extras += class->extra;
+}
+
 /* There is a new decision. */
 static void plan_first(const struct nezha_model *model, struct nezha_model_class *class, bool first)
 {
@@ -95,10 +106,19 @@ static void plan_first(const struct nezha_model *model, struct nezha_model_class
 	class->tries = 0;
 	class->doubtful = false;
 	class->pause = calls ? calls : PAUSE_LEAST;
-	if (calls)
+	if (calls) {
 		wait_for(model, class, calls);
-	else
-		nezha_model_plan_again(model, class);
+		return;
+	}
+	nezha_model_plan_again(model, class);
+	if (first && nezha_model_is_small(k))
+		ask_for_extra(class, costs, 1);
+}
+
+void nezha_model_plan_after_extra(const struct nezha_model *model, struct nezha_model_class *class, uint64_t before)
+{
+	if (class->best == NEZHA_ALG_NATIVE && nezha_price_is_cheaper(nezha_price_of(class, NEZHA_ALG_RING), before, HELD_UP_PERCENT))
+		plan_first(model, class, true);
 }
 
 /* What is known may be long ago. */
@@ -157,8 +177,10 @@ static void plan_first_by_run(const struct nezha_model *model, struct nezha_mode
 /* The library's first run is told of in the first call of the first try, which ends there if that shows that it would be dear. */
 static void end_first_by_run(const struct nezha_model *model, struct nezha_model_class *class, struct rivals costs)
 {
-	if (class->best == NEZHA_ALG_NATIVE && class->pause == SOON && 100 * costs.most >= NEAR_SMALL_PERCENT * costs.least)
-		plan_first_by_run(model, class, costs);
+	if (class->best != NEZHA_ALG_NATIVE || class->pause != SOON || 100 * costs.most < NEAR_SMALL_PERCENT * costs.least)
+		return;
+	plan_first_by_run(model, class, costs);
+	ask_for_extra(class, costs, EXTRAS);
 }
 
 void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model_class *class)

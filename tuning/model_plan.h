@@ -14,6 +14,9 @@ void nezha_model_heed_claim(struct nezha_model_class *class, uint32_t k);
 /* Whether the library, far slower in a class below, is tried in class k after all. */
 bool nezha_model_is_due_after_all(const struct nezha_model *model, uint32_t k);
 
+/* There is one more of the rails' single calls, see `extra`: if they cost less than `before` by far, plans their first try anew. */
+void nezha_model_plan_after_extra(const struct nezha_model *model, struct nezha_model_class *class, uint64_t before);
+
 /* A try is over: plans the next one. */
 void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class);
 

@@ -60,6 +60,8 @@ static void put_class(crypto_generichash_state *hash, const struct nezha_model_c
 	put(hash, class->pause);
 	put(hash, class->doubtful);
 	put(hash, class->tries);
+	put(hash, class->extra);
+	put(hash, class->extras);
 	put(hash, class->quiet);
 	put(hash, class->promise);
 	put(hash, class->claim);
@@ -90,6 +92,7 @@ uint64_t nezha_model_digest(const struct nezha_model *model)
 		put(&hash, model->pending[i].choice.looks);
 		put(&hash, model->pending[i].run);
 		put(&hash, model->pending[i].trial);
+		put(&hash, model->pending[i].extra);
 	}
 	return end(&hash);
 }

@@ -55,6 +55,8 @@ static struct nezha_choice choose_settled(const struct nezha_model *model, uint6
 		alg = nezha_model_alternative(model, k);
 	else if (alg == NEZHA_ALG_NATIVE && nezha_model_is_pending(model, k))
 		return carrier(bytes, block);
+	else if (class->extra)
+		alg = NEZHA_ALG_RING;
 	if (alg != NEZHA_ALG_MIX)
 		return choice_of(alg, bytes);
 	return (struct nezha_choice){ .alg = alg, .native = nezha_price_native_share(model, bytes, block),

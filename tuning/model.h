@@ -57,7 +57,7 @@ struct nezha_model_class {
 	uint32_t calls, retry_at, pause;       /* calls so far; when another one is tried again; and after that */
 	bool doubtful;                         /* of a small class: the latest run of the rails, chosen, would have the next try sooner */
 	uint32_t tries;                        /* calls of the try that is under way */
-	bool extra;                            /* of a small class: the rails seem far slower by single calls; this one, theirs, is to be one more of these */
+	bool extra;                            /* of a small class: the rails seem far slower by single calls; one more is asked for, the one under way if it is theirs */
 	uint32_t extras;                       /* how often that was */
 	uint32_t quiet;                        /* of a small class: so many calls from the next one on go the best way, and none is measured */
 	uint64_t promise;                      /* what the best one cost when it was chosen */

@@ -10,7 +10,7 @@
 #define RUN_SELDOM 256          /* ... after so many calls one of so many: a note makes such a call a fifth longer */
 
 /* Where in a run the call of a small class with a decision is that comes after `ahead` others; NEZHA_RUN_CALLS or more: in none.  The chosen way gets one just
- * before another is tried and, if that is the rails, from time to time: of the library's, which has one more RUN_EVERY calls before that, only a call
+ * before another is tried, one RUN_EVERY calls before that and, if it is the rails, from time to time: of the library's only a call
  * of the rails can tell.  The rails' is over a call earlier, which tells of it. */
 static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algorithm alg, uint32_t ahead)
 {
@@ -19,7 +19,7 @@ static uint32_t run_place(const struct nezha_model_class *class, enum nezha_algo
 	if (alg != class->best)
 		return class->tries - NEZHA_MODEL_SETTLE;
 	until -= alg == NEZHA_ALG_RING;
-	if (alg == NEZHA_ALG_NATIVE && until > RUN_EVERY)
+	if (until > RUN_EVERY)
 		until -= RUN_EVERY;
 	if (until > 0 && until <= NEZHA_RUN_CALLS)
 		return NEZHA_RUN_CALLS - until;
@@ -43,15 +43,18 @@ static bool is_sample(const struct nezha_model *model, uint32_t k, const struct 
 	const struct nezha_model_cost *c = &class->cost[choice->carrier ? NEZHA_ALG_NATIVE : choice->alg];
 	bool trial = choice->alg == NEZHA_ALG_MIX && !choice->carrier && c->tried < NEZHA_MODEL_MIX_TRIES;
 
-	if (!nezha_model_is_settled(model, k) || nezha_model_is_retry(model, k) || trial)
+	if (class->extra && choice->alg != NEZHA_ALG_RING)
+		return false;
+	if (!nezha_model_is_settled(model, k) || nezha_model_is_retry(model, k) || trial || class->extra)
 		return model->pending_count < NEZHA_MODEL_PENDING;
 	/* What goes as always must leave room for what is new. */
 	return choice->alg == class->best && is_due(k, choice->alg, c) && model->pending_count < NEZHA_MODEL_PENDING / 2;
 }
 
+/* Of a small class with a decision nothing else counts, but an extra call of the rails. */
 static bool is_in_runs(const struct nezha_model *model, uint32_t k)
 {
-	return nezha_model_is_small(k) && nezha_model_is_settled(model, k);
+	return nezha_model_is_small(k) && nezha_model_is_settled(model, k) && !model->classes[k].extra;
 }
 
 bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice)
@@ -103,8 +106,8 @@ static void count_one(struct nezha_model *model, uint64_t bytes, const struct ne
 	struct nezha_model_class *class = &model->classes[k];
 	bool full = model->pending_count == NEZHA_MODEL_PENDING, runs = is_in_runs(model, k);
 	/* That the rails are whole again may have been heard in this very call. */
-	bool extra = class->extra && choice->alg == NEZHA_ALG_RING && !full, samples = extra || (!runs && is_sample(model, k, choice));
-	bool was_retry = nezha_model_is_retry(model, k) && choice->alg != class->best;
+	bool samples = !runs && is_sample(model, k, choice), was_retry = nezha_model_is_retry(model, k) && choice->alg != class->best;
+	bool extra = class->extra;
 
 	class->extra = false;
 	if (runs)

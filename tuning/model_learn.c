@@ -169,9 +169,9 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 		add_call(model, call, native, is_uneven(call) ? native : note[2 * i + 1]);
 		if (call->run)
 			take_run(model, call);
+		else if (call->extra)
+			nezha_model_plan_after_extra(model, &model->classes[k], rails);
 		else if (nezha_model_is_settled(model, k))
 			nezha_model_decide(model, &model->classes[k], !settled);
-		if (call->extra)
-			nezha_model_plan_after_extra(model, &model->classes[k], rails);
 	}
 }

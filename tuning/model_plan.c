@@ -261,7 +261,7 @@ static bool is_borne_out(struct nezha_model_class *class, uint32_t k, enum nezha
 	return false;
 }
 
-/* The run just before a try may have been held up: there is one before it, too.  (But while the class is young the library may have
+/* The run just before a try may have been held up: there is one some 32 calls before it, too.  (But while the class is young the library may have
  * become slower since then.) */
 static uint64_t price_to_beat(const struct nezha_model_class *class)
 {

@@ -22,8 +22,8 @@ IN_TURN = "in turn"  # Nezha within one job with the library
 LONGER = 4  # times as long for each smaller size: microseconds are noisy
 LEAST_US = 200  # that a call which the rails may do takes for sure: the first 900 of a size have tries among them, which are not to be most
 CLEAR = 0.9  # jobs of one kind do not differ by so much at 64 KiB and above: whatever a round shows is right
-MOST = 3  # times as many rounds for sizes that are not decided,
-UNSURE_MOST = 9  # ... and so many while the allowed ratio is within the 95 %: medians of small calls' jobs differ by 3 %
+MOST = 3  # times as many rounds for sizes of which a round, or the 95 % of all turns, is on the other side of the allowed ratio, and for all that jobs differ in,
+UNSURE_MOST = 5  # ... and so many while the 95 % of the rounds are on both sides of it
 WARM = 3  # calls of each size that it may take to learn
 
 
@@ -107,19 +107,21 @@ def _measure(args, lab, mpi):
 
 
 def _decided(args, size, rounds):
-    """Whether more rounds would hardly change the answer: all of them, and the ratio's 95 %, are on one side of the allowed one; or it has had its
-    rounds."""
+    """Whether more rounds would hardly change the answer, or it has had its rounds."""
     if not rounds:
         return False
-    low, _, high = _ratio(_joined(rounds))
-    if len(rounds) < args.rounds:
+    count, (low, _, high) = len(rounds), _ratio(_joined(rounds))
+    if count < args.rounds:
         return size >= UNEVEN and high < CLEAR
-    if len(rounds) >= MOST * args.rounds and not low <= SLOWER < high:
-        return True
-    if len(rounds) >= UNSURE_MOST * args.rounds:
-        return True
+    if count < MOST * args.rounds and SMALLEST <= size < UNEVEN:
+        return high < CLEAR
     each = [_ratio(_joined([one]))[1] for one in rounds]
-    return min(low, *each) > SLOWER or max(high, *each) <= SLOWER
+    if min(low, *each) > SLOWER or max(high, *each) <= SLOWER:
+        return True
+    if count < MOST * args.rounds or count % args.rounds:
+        return False
+    low, _, high = bed.ratio_range(each, [1] * count)
+    return count >= UNSURE_MOST * args.rounds or not low <= SLOWER < high
 
 
 def _joined(rounds):

@@ -57,6 +57,9 @@ static void every_deciding_field_counts(void **state)
 		ASSERT_COUNTS(classes[k].retry_at, 72);
 		ASSERT_COUNTS(classes[k].pause, 128);
 		ASSERT_COUNTS(classes[k].tries, 1);
+		ASSERT_COUNTS(classes[k].extra, true);
+		ASSERT_COUNTS(classes[k].extras, 1);
+		ASSERT_COUNTS(classes[k].quiet, 9);
 		ASSERT_COUNTS(classes[k].promise, 3);
 		ASSERT_COUNTS(classes[k].doubtful, true);
 		ASSERT_COUNTS(classes[k].claim, 2);
@@ -74,6 +77,7 @@ static void every_deciding_field_counts(void **state)
 	ASSERT_COUNTS(pending[1].choice.looks, true);
 	ASSERT_COUNTS(pending[0].run, true);
 	ASSERT_COUNTS(pending[1].trial, true);
+	ASSERT_COUNTS(pending[1].extra, true);
 	ASSERT_COUNTS(calls, 8);
 	ASSERT_COUNTS(lost, true);
 	ASSERT_COUNTS(guesses, 2);

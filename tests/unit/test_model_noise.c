@@ -69,6 +69,40 @@ struct beginning {
 	enum nezha_algorithm best;
 };
 
+/* Calls of another class, for which the rails were chosen, may bring its news. */
+static void check_beside_another(const struct beginning *b)
+{
+	struct bed bed = { 0 };
+	int calls[NEZHA_ALG_COUNT] = { 0 };
+
+	for (int k = 0; k < 20; k++)
+		call(&bed, 64 * K, 3000000, 1000000);
+	for (int k = 0; k < 120; k++) {
+		int n = calls[NEZHA_ALG_NATIVE], r = calls[NEZHA_ALG_RING];
+
+		calls[call(&bed, SMALL, 1000 * (n < 4 ? b->native[n] : b->native_later), 1000 * (r < 4 ? b->rails[r] : b->rails_later))]++;
+		call(&bed, 64 * K, 3000000, 1000000);
+	}
+	assert_true(calls[b->best] >= 80);
+	assert_int_equal(bed.model.classes[14].best, b->best);
+}
+
+/* Some calls of the rails after ones of the library live on what these have saved up: one is no reason to change the way. */
+static void test_burst_after_held_up(void **state)
+{
+	struct bed bed = { 0 };
+	int in_a_row = 0;
+
+	(void)state;
+	for (int k = 0; k < 1000; k++) {
+		enum nezha_algorithm way = call(&bed, SMALL, 100000, bed.calls[NEZHA_ALG_RING] < 3 ? 500000 : in_a_row ? 300000 : 90000);
+
+		in_a_row = way == NEZHA_ALG_RING ? in_a_row + 1 : 0;
+	}
+	print_message("%d calls of the rails\n", bed.calls[NEZHA_ALG_RING]);
+	assert_true(bed.calls[NEZHA_ALG_RING] <= 3 + 2 + 9 + 2);
+}
+
 /* A job's first calls are held up, up to 20 times as long: that does not keep it from the better way for thousands of calls.  (The first
  * two and the fourth to sixth as they were seen in jobs of 4 ranks on 2 processors, which stayed with the library.) */
 static void test_held_up_at_first(void **state)
@@ -95,6 +129,7 @@ static void test_held_up_at_first(void **state)
 
 			call(&bed, SMALL, 1000 * (n < 4 ? b->native[n] : b->native_later), 1000 * (r < 4 ? b->rails[r] : b->rails_later));
 		}
+		check_beside_another(b);
 		print_message("beginning %zu: %d calls of the library, %d of the rails\n", i, calls[NEZHA_ALG_NATIVE], calls[NEZHA_ALG_RING]);
 		assert_true(calls[b->best] >= 60);
 		assert_int_equal(bed.model.classes[14].best, b->best);
@@ -107,6 +142,7 @@ int main(void)
 		cmocka_unit_test(test_held_up),
 		cmocka_unit_test(test_held_up_before_a_try),
 		cmocka_unit_test(test_held_up_at_first),
+		cmocka_unit_test(test_burst_after_held_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,6 +153,14 @@ static struct nezha_tx *first_useful(struct nezha_link *link)
 	return tx;
 }
 
+/* A note goes where a block would: by itself it is so short that a slow path which is idle seems the best, and has to be woken for it. */
+static uint32_t length_for_pick(const struct nezha_tx *tx)
+{
+	const struct nezha_call *call = &tx->team->call;
+
+	return nezha_call_is_note(call, tx->block) ? call->grid.block : tx->length;
+}
+
 struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
 {
 	struct nezha_link *link = path->link;
@@ -167,7 +175,7 @@ struct nezha_tx *nezha_deal_next(struct nezha_path *path, bool *other)
 		return NULL;
 	count = views(link, tx->team, view);
 	block = (struct nezha_block_view){
-		.bytes = tx->length,
+		.bytes = length_for_pick(tx),
 		.waiting = link->queued - tx->length + link->expected,
 		.after = time_after(view, count, tx),
 	};

@@ -242,10 +242,12 @@ void nezha_link_pump(struct nezha_link *link)
 		return;
 	link->pumping = true;
 	do {
+		uint64_t now = nezha_now();
+
 		again = false;
 		for (uint32_t r = 0; r < link->engine->card.rail_count; r++)
 			if (link->paths[r].up)
-				nezha_path_look(&link->paths[r], nezha_now());
+				nezha_path_look(&link->paths[r], now);
 		for (uint32_t r = 0; r < link->engine->card.rail_count; r++) {
 			pump_path(&link->paths[r], &other);
 			again = again || other;

@@ -7,7 +7,7 @@
 
 #define NEZHA_MODEL_TIE_PERCENT 2  /* a difference that is none, when there is no decision yet */
 #define NEZHA_MODEL_MIX_TRIES 4    /* calls that a mix gets to keep what it promises */
-#define NEZHA_MODEL_SETTLE 2       /* calls of a try in a small class before those that are measured */
+#define NEZHA_MODEL_SETTLE 1       /* calls of a try in a small class before those that are measured */
 
 static inline bool nezha_model_is_small(uint32_t k)
 {

@@ -27,7 +27,8 @@
 #define PAUSE_MOST 8192         /* doubled each time up to this */
 #define CLAIM 3                 /* calls of the library that must bear out its claim */
 #define FAR_WAY 4               /* times as slow: the library's other way in a mix is not looked at again */
-#define PAUSE_FACTOR 200        /* a try that costs x calls more is followed by so many times x calls without */
+#define PAUSE_FACTOR 200        /* a try of which a call costs x calls more is followed by so many times x calls without; */
+#define PAUSE_SMALL 1600        /* ... by so many in a small class, where it has several */
 
 /* The rails were chosen, and the library is known by its first call, which the host may have held up. */
 static bool is_one_call(const struct nezha_model_class *class)
@@ -83,7 +84,7 @@ void nezha_model_plan_again(const struct nezha_model *model, struct nezha_model_
 	uint32_t k = (uint32_t)(class - model->classes);
 	struct rivals costs = rivals_of(model, k);
 	uint64_t dear = costs.least && costs.most > costs.least && !is_young(class, k, costs)
-	                ? PAUSE_FACTOR * nezha_model_try_calls(k) * (costs.most - costs.least) / costs.least : 0;
+	                ? (nezha_model_is_small(k) ? PAUSE_SMALL : PAUSE_FACTOR) * (costs.most - costs.least) / costs.least : 0;
 
 	wait_for(model, class, class->pause + (uint32_t)(dear < UINT32_MAX / 4 ? dear : UINT32_MAX / 4));
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NEZHA_RUN_CALLS 6
+#define NEZHA_RUN_CALLS 4
 
 struct nezha_model_run {
 	uint64_t values[NEZHA_RUN_CALLS]; /* picoseconds per byte, of this rank's calls */

@@ -425,6 +425,34 @@ static void test_blocks_pass_a_probe(void **state)
 	alarm(0);
 }
 
+/* The second path has a fiftieth of the first one's rate: in a call of a block for each rank all blocks are sooner there by the first one. */
+static void note_on_a_small_call(struct member *member, void *argument)
+{
+	float *vector = calloc(4096, sizeof *vector);
+	uint64_t before, note[NEZHA_NOTE_VALUES] = { 0 };
+
+	(void)argument;
+	before = member->engine->stats[1].bytes_sent;
+	for (int i = 0; i < 20; i++) {
+		nezha_fairlock_take(&member->engine->lock);
+		member->team->right->paths[0].estimator.rate = 1e8;
+		member->team->right->paths[1].estimator.rate = 2e6;
+		nezha_fairlock_give(&member->engine->lock);
+		EXPECT(member, nezha_allreduce(member->team, vector, vector, 4096, NEZHA_FLOAT32, NEZHA_SUM,
+		                               &(struct nezha_way){ .block = 4096, .note = note }) == NEZHA_OK);
+	}
+	EXPECT(member, member->engine->stats[1].bytes_sent == before);
+	free(vector);
+	world_barrier(member);
+}
+
+/* So the note does not wake the slow one. */
+static void test_note_goes_where_blocks_go(void **state)
+{
+	(void)state;
+	assert_int_equal(world_run(4, 2, NEZHA_POLICY_ECF, note_on_a_small_call, NULL), 0);
+}
+
 /* ---- between calls ---- */
 
 static void hear_between_calls(struct member *member, void *argument)
@@ -456,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_half_a_block_is_left),
 		cmocka_unit_test(test_no_probe_for_what_went_while_lost),
 		cmocka_unit_test(test_blocks_pass_a_probe),
+		cmocka_unit_test(test_note_goes_where_blocks_go),
 		cmocka_unit_test(test_given_up_between_calls),
 	};
 

@@ -121,7 +121,7 @@ tests/mpi/libcuda.so: $(top_srcdir)/tests/mpi/gpu.c
 tests/mpi/nomemory.so: $(top_srcdir)/tests/mpi/nomemory.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fno-builtin -D_GNU_SOURCE= -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/nomemory.c
-tests/mpi/corrupt.so: $(top_srcdir)/tests/mpi/corrupt.c $(top_srcdir)/tuning/model.h
+tests/mpi/corrupt.so: $(top_srcdir)/tests/mpi/corrupt.c $(top_srcdir)/tuning/model.h $(top_srcdir)/tuning/model_run.h
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -I$(top_srcdir) -shared -fPIC \
 		-o $@ $(top_srcdir)/tests/mpi/corrupt.c
 tests/mpi/noshare.so: $(top_srcdir)/tests/mpi/noshare.c

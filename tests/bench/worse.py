@@ -22,8 +22,10 @@ IN_TURN = "in turn"  # Nezha within one job with the library
 LONGER = 4  # times as long for each smaller size: microseconds are noisy
 LEAST_US = 200  # that a call which the rails may do takes for sure: the first 900 of a size have tries among them, which are not to be most
 CLEAR = 0.9  # jobs of one kind do not differ by so much at 64 KiB and above: whatever a round shows is right
-MOST = 3  # times as many rounds for sizes of which a round, or the 95 % of all turns, is on the other side of the allowed ratio, and for all that jobs differ in,
-UNSURE_MOST = 5  # ... and so many while the 95 % of the rounds are on both sides of it
+# Times as many rounds for sizes of which a round, or the 95 % of all turns, is on the other side of the allowed ratio, and for those between SMALLEST and
+# UNEVEN, where three rounds agree by chance;
+MOST = 3
+UNSURE_MOST = 5  # ... and while the 95 % of the rounds are on both sides of it
 WARM = 3  # calls of each size that it may take to learn
 
 

@@ -471,7 +471,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_median), cmocka_unit_test(test_broken), cmocka_unit_test(test_wake),
-		cmocka_unit_test(test_wake_of_rails), cmocka_unit_test(test_noise), cmocka_unit_test(test_small_change), cmocka_unit_test(test_old_class), cmocka_unit_test(test_change_in_old_class),
+		cmocka_unit_test(test_wake_of_rails), cmocka_unit_test(test_noise), cmocka_unit_test(test_small_change),
+		cmocka_unit_test(test_old_class), cmocka_unit_test(test_change_in_old_class),
 		cmocka_unit_test(test_planned_by_the_latest), cmocka_unit_test(test_the_last_rank_counts),
 		cmocka_unit_test(test_young), cmocka_unit_test(test_dear_first_try),
 		cmocka_unit_test(test_dear_first_try_of_rails), cmocka_unit_test(test_long_wake), cmocka_unit_test(test_slow_first_call),

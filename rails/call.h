@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * One allreduce in progress on one rank: the blocks' states and the moves of the block ring (DESIGN section 4).
+ * One allreduce in progress on one rank: the blocks' states and the moves of the block ring (doc/design.md, "The block ring").
  *
  * Block b has the owner b mod N.  Its partial starts at rank owner+1 and goes right, every rank folding its own
  * contribution in, to the owner, which makes it final; the final goes right, to the owner's left neighbour.  There are no

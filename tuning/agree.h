@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Whether all ranks of a communicator hold the same model and plan: what each rank states before a call, and what
- * follows when the statements of all ranks are folded with MIN (NEZHA_CHECK=plan; issue 3, "Must show" 4).  Pure. */
+ * follows when the statements of all ranks are folded with MIN (NEZHA_CHECK=plan).  Pure. */
 #ifndef NEZHA_TUNING_AGREE_H
 #define NEZHA_TUNING_AGREE_H
 

@@ -9,8 +9,8 @@
  * the most, of a run the most), and every rank learns from the folded note.
  * Which times are pending, and when a note is sent, follows from the sequence of calls, which is the same on all ranks.
  *
- * The first three calls of a class are rails, library, rails; then the cheaper one, ties to the library.  In a small class (less than
- * 128 KiB) runs of calls count from then on, each by its median, and the other way gets one soon.  Where both at
+ * The first three calls of a class are rails, library, rails (up to five where one of them may have been held up); then the cheaper one, ties to
+ * the library.  In a small class (less than 128 KiB) runs of calls count from then on, each by its median, and the other way gets one soon.  Where both at
  * once would be faster yet (they share by water-filling, so that both end together), that is tried; the library does its part in nonblocking
  * pieces or by its blocking call, whichever is cheaper there.  With a
  * collective rail the shares of the rails' first two calls are a guess (rails/split.h), which is not held against them.  What is not the

@@ -126,8 +126,8 @@ static void add_call(struct nezha_model *model, const struct nezha_model_call *c
 	class->cost[NEZHA_ALG_MIX].count++;
 }
 
-/* What follows from a run.  The chosen way's changes nothing by itself, since what is known of the others may be long ago: it may bring
- * their next try forward, or put off the first one.  (Of the library's is told when that is due.)  That of a try is compared with the latest
+/* What follows from a run.  The chosen way's changes nothing by itself, since what is known of the others may be long ago: two of them may
+ * bring their next try forward, and one put off the first one.  (Of the library's is told when that is due.)  That of a try is compared with the latest
  * one of the chosen way, as a rule the one just before. */
 static void take_run(struct nezha_model *model, const struct nezha_model_call *call)
 {

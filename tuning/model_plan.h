@@ -20,8 +20,8 @@ void nezha_model_plan_after_extra(const struct nezha_model *model, struct nezha_
 /* A try is over: plans the next one. */
 void nezha_model_plan_next(const struct nezha_model *model, struct nezha_model_class *class);
 
-/* There is a new run of the rails, a small class's chosen way: plans the next try anew if that makes it an earlier one; the first one
- * also if it turns out to be too dear to be so early, and may then ask for an extra call of theirs. */
+/* There is a new run of a small class's chosen way: plans the next try anew if two in a row would have it earlier; the first one
+ * also if it turns out to be too dear to be so early, and may then ask for an extra call of the rails. */
 void nezha_model_plan_by_run(const struct nezha_model *model, struct nezha_model_class *class);
 
 /* Plans that one anew, by what has been learnt since. */

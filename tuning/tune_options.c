@@ -17,7 +17,7 @@
 #define SECONDS 30.0
 
 static const char help[] =
-	"Usage: nezha-tune --ranks LIST --mpirun COMMAND -o FILE [OPTION]...\n"
+	"Usage: nezha-tune --ranks LIST [--mpirun COMMAND] -o FILE [OPTION]...\n"
 	"Measures, through your own mpirun, how MPI_Allreduce is fastest on this cluster for\n"
 	"each number of ranks and each size, and writes a tuning table (nezha-table(5)).\n"
 	"\n"
@@ -25,7 +25,7 @@ static const char help[] =
 	"  --ppn N            so many of them on each node, 1 to 256; 1\n"
 	"  --mpirun COMMAND   what starts your jobs, without the number of ranks, such as\n"
 	"                     \"mpirun --hostfile hosts --map-by node\"; \"mpirun\" if not given\n"
-	"  -o FILE            the table; one that exists is extended by what is new in it\n"
+	"  -o, --output FILE  the table; one that exists is extended by what is new in it\n"
 	"  --extend FILE      begin with this table, and write the extended one to -o FILE\n"
 	"  --again            measure also what the table has already\n"
 	"  --sizes LIST       bytes, such as 64K,1M or 64K-64M (x2 steps); " SIZES "\n"

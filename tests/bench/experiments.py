@@ -17,8 +17,8 @@ BOTH = (NEZHA_OPENMPI.name, NEZHA_MPICH.name)
 EQUAL, UNEQUAL = (500, 500), (800, 200)
 EIGHT = (250, 250)  # what two cores can carry for 8 nodes
 LARGE = 1 << 20  # from here on few calls of each size
-WARM = 4  # a size's first calls, which are left out: Nezha learns from the first three, or four, what is faster
-SMALL = 128 << 10  # below this it learns from runs of calls,
+WARM = 4  # a size's first calls, which are left out: Nezha learns from the first three or four what is faster;
+SMALL = 128 << 10  # below this from up to five, and from runs of calls,
 SETTLE = 100  # most of it in so many: OSU's benchmarks make a thousand calls of such a size
 
 

@@ -9,7 +9,7 @@ WARM = 10  # calls in which it learns
 
 
 def mix(args, verdict):
-    """native on a fast rail, a slow one beside it: at least 90 % of S / (1/c_native + 1/c_rail)"""
+    """native on a fast rail, a slow one beside it: at least 90 % of S / (1/c_native + 1/c_rail); at 20:1 not slower than native alone"""
     sizes = args.sizes or [16 << 20]
     for ratio, target in RATIOS.items():
         with Bed(4, [FAST, FAST // ratio]) as lab:

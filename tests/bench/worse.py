@@ -20,8 +20,8 @@ RUN = 64  # calls in a row of each way, there: the first of them may live on wha
 NAMES = ["nezha", "native", "one rail"]
 IN_TURN = "in turn"  # Nezha within one job with the library
 LONGER = 4  # times as long for each smaller size: microseconds are noisy
-LEAST_US = 200  # that a call which the rails may do takes for sure: the first 900 of a size have tries among them, which are not to be most
-CLEAR = 0.9  # jobs of one kind do not differ by so much at 64 KiB and above: whatever a round shows is right
+LEAST_US = 200  # that a call which the rails may do takes for sure: a size's first 900 have its tries among them, which in fewer calls would weigh more
+CLEAR = 0.9  # jobs of one kind do not differ by so much, below UNEVEN not over so many rounds: what they show is right
 # Times as many rounds for sizes of which a round, or the 95 % of all turns, is on the other side of the allowed ratio, and for those between SMALLEST and
 # UNEVEN, where three rounds agree by chance;
 MOST = 3
@@ -36,13 +36,16 @@ def worse(args, verdict):
     below 16 KiB, where the library always does the calls, for single ones, after some that have used the rails"""
     args.sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
     args.rounds = args.rounds or (5 if args.quick else 9)
-    for nodes in args.ranks or ([4] if args.quick else [2, 4, 8]):
-        for mbits in RAILS_OF.get(nodes, RAILS):
-            if args.rails and mbits not in args.rails:
-                continue
-            with Bed(nodes, mbits) as lab:
-                for mpi in bed.mpis():
-                    _compare(args, verdict, lab, mpi)
+    for nodes, mbits in beds(args):
+        with Bed(nodes, mbits) as lab:
+            for mpi in bed.mpis():
+                _compare(args, verdict, lab, mpi)
+
+
+def beds(args):
+    """[(ranks, the rails' Mbit/s)] that the arguments ask for"""
+    ranks = args.ranks or ([4] if args.quick else [2, 4, 8])
+    return [(n, mbits) for n in ranks for mbits in RAILS_OF.get(n, RAILS) if mbits in (args.rails or [mbits])]
 
 
 def _jobs_in_turn(args, lab, ours, sizes, first):

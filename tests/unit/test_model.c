@@ -90,7 +90,7 @@ static void test_lucky(void **state)
 		memset(bed.calls, 0, sizeof bed.calls);
 		for (int k = 0; k < 40; k++)
 			call(&bed, sizes[i], 19000000, 10000000);
-		/* a small class is looked at again after 16 calls */
+		/* below 1 MiB it is looked at again after 16 calls */
 		assert_true(bed.calls[NEZHA_ALG_RING] >= (sizes[i] < M ? 38 : 40));
 	}
 }

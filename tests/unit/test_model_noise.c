@@ -103,7 +103,7 @@ static void test_burst_after_held_up(void **state)
 	assert_true(bed.calls[NEZHA_ALG_RING] <= 3 + 2 + 9 + 2);
 }
 
-/* A job's first calls are held up, up to 20 times as long: that does not keep it from the better way for thousands of calls.  (The first
+/* A job's first calls are held up, up to 18 times as long: that does not keep it from the better way for thousands of calls.  (The first
  * two and the fourth to sixth as they were seen in jobs of 4 ranks on 2 processors, which stayed with the library.) */
 static void test_held_up_at_first(void **state)
 {

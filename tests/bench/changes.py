@@ -6,7 +6,7 @@ import time
 
 import bed
 from bed import NEZHA_MPICH, NEZHA_OPENMPI, Bed
-from stepping import CALLS_ALLOWED, late, step_often, tell_chance, tell_noise
+from stepping import CALLS_ALLOWED, count_text, late, step_often, tell_chance, tell_noise
 
 # The library has the lab's unshaped network while rails are cut: it would rightly be found faster.
 RAILS_ONLY = ["NEZHA_REPRODUCIBLE=1"]
@@ -32,7 +32,7 @@ def steps(args, verdict):
 def _tell_steps(verdict, lab, what, mbits, some):
     what = f"{what}, step to {bed.rails_name(mbits)}"
     share = 100 * bed.bound_us(lab.nodes, some[0].bytes, mbits) / statistics.median(s.figure for s in some)
-    shown = " ".join("-" if s.back is None else str(s.back) for s in some)
+    shown = " ".join(count_text(s.back) for s in some)
     print(f"{what} (settled at {share:.0f} % of the bound): calls until back: {shown}", flush=True)
     tell_noise(some)
     back = len(some) - late(some)

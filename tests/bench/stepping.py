@@ -15,6 +15,7 @@ AFTER = 14  # calls that are looked at after a step
 BESIDE = 10  # calls of the job beside it before these, and after
 LIMIT = 1800  # s, for all steps of a size: 40 of 16 MiB are 2,000 calls of 0.3 s
 SHOWN = 8  # calls after a step, whose medians are told
+BY_CHANCE = 0.05  # more late steps than what is less likely are no chance
 
 
 class Step(namedtuple("Step", "bytes figure us known")):
@@ -39,18 +40,32 @@ def _back(times, figure):
     return None
 
 
-def _late(back):
+def count_text(back):
+    return "-" if back is None else str(back)
+
+
+def is_late(back):
     return back is None or back > CALLS_ALLOWED
 
 
 def late(steps):
     """How many of them."""
-    return sum(_late(s.back) for s in steps)
+    return sum(is_late(s.back) for s in steps)
 
 
 def _seem_late(steps):
     """How many, by the same rule, of those that cannot be."""
-    return sum(_late(_back(s.known, s.figure)) for s in steps)
+    return sum(is_late(_back(s.known, s.figure)) for s in steps)
+
+
+def _medians(steps):
+    """Of each call after the steps, times the figure."""
+    return [statistics.median(s.us[k] / s.figure for s in steps) for k in range(AFTER)]
+
+
+def back(steps):
+    """As Step.back, of the calls' medians over repeated steps."""
+    return _back(_medians(steps), 1)
 
 
 def step_often(lab, contender, size, rates, times):
@@ -83,17 +98,17 @@ def step_often(lab, contender, size, rates, times):
 
 def tell_noise(steps):
     """What a miss is worth: single calls' noise is taken out by the steps' number, or seen in a job that cannot be late."""
-    medians = (statistics.median(s.us[k] / s.figure for s in steps) for k in range(SHOWN))
     known = _seem_late(steps)
-    print(f"  each call's median, times the figure: {' '.join(f'{m:.2f}' for m in medians)}", end="; ")
+    print(f"  each call's median, times the figure: {' '.join(f'{m:.2f}' for m in _medians(steps)[:SHOWN])}", end="; ")
     print(f"of a job that knew the rates {known} of {len(steps)} seem late", flush=True)
 
 
 def tell_chance(steps):
-    """The same for the steps of a whole command."""
+    """The same for the steps of a whole command.  Whether what is late may be chance."""
     met, known, all_of = late(steps), _seem_late(steps), len(steps)
     chance = by_chance(all_of, met, all_of, known)
     print(
         f"later than {CALLS_ALLOWED} calls: {met} of {all_of}, of jobs that knew the rates {known}; so many are by chance with a probability of {chance:.2f}",
         flush=True,
     )
+    return chance >= BY_CHANCE

@@ -5,7 +5,9 @@
 #include "tuning/model_price.h"
 #include "tuning/pause.h"
 
-#define SWITCH_PERCENT 5        /* a difference that changes a decision */
+#define SWITCH_PERCENT 5        /* a difference that changes a decision, */
+#define SWITCH_FIRST_PERCENT 15 /* ... from the library to the rails in a small class's first ... */
+#define SWITCH_FIRST 64         /* ... calls: tries of the rails are so near each other then that the library's calls between them are slower for it */
 #define PAUSE_FIRST 16          /* calls after which a new decision is looked at again, below 1 MiB or where it rests on one
                                  * call of the library, if the other way is not ... */
 #define NEAR 2                  /* ... that many times slower: the library's first calls may open connections, or pass in
@@ -274,6 +276,14 @@ static uint64_t price_to_beat(const struct nezha_model_class *class)
 	return before && before < latest ? before : latest;
 }
 
+/* How much cheaper than `now` the class's other way has to be. */
+static uint32_t margin(const struct nezha_model_class *class, uint32_t k, bool first)
+{
+	if (first)
+		return NEZHA_MODEL_TIE_PERCENT;
+	return nezha_model_is_small(k) && class->best == NEZHA_ALG_NATIVE && class->calls < SWITCH_FIRST ? SWITCH_FIRST_PERCENT : SWITCH_PERCENT;
+}
+
 /* What was chosen newly is looked at closely. */
 void nezha_model_decide(const struct nezha_model *model, struct nezha_model_class *class, bool first)
 {
@@ -286,7 +296,7 @@ void nezha_model_decide(const struct nezha_model *model, struct nezha_model_clas
 		uint64_t now = price_to_beat(class), other = nezha_price_of(class, alg);
 
 		if (other && class->cost[alg].count >= (alg == NEZHA_ALG_MIX ? 2 : 1) &&
-		    (!now || nezha_price_is_cheaper(other, now, first ? NEZHA_MODEL_TIE_PERCENT : SWITCH_PERCENT)) &&
+		    (!now || nezha_price_is_cheaper(other, now, margin(class, k, first))) &&
 		    (first || is_borne_out(class, k, alg)))
 			class->best = alg;
 	}

@@ -10,6 +10,7 @@
 #include "rails/share.h"
 
 #define HOP_SECONDS 50e-6               /* what a hop costs besides the bytes */
+#define PART_RATE 1e9                   /* bytes per second of a path that had all of a call, policy share: any will do */
 
 /* What the policy takes for the path's rate, if it does not fix the path's part of the call. */
 static double weight(const struct nezha_path *path)
@@ -41,19 +42,16 @@ static uint32_t allowed(const struct nezha_link *link, const struct nezha_team *
 }
 
 /* Policy share: only the paths that have a part of the call, at rates in these proportions, as long as one of them is
- * up; else all, as they are. */
+ * up; else all, as they are.  The rates do not follow what is measured in the midst of a call: by them is reckoned what each has had. */
 static void view_parts(const struct nezha_team *team, struct nezha_path_view *view, size_t count)
 {
-	double rates = 0;
 	bool any = false;
 
-	for (size_t i = 0; i < count; i++) {
-		rates += view[i].rate;
+	for (size_t i = 0; i < count; i++)
 		any = any || (view[i].up && team->part[i] > 0);
-	}
 	for (size_t i = 0; any && i < count; i++) {
 		view[i].up = view[i].up && team->part[i] > 0;
-		view[i].rate = view[i].up ? rates * team->part[i] : view[i].rate;
+		view[i].rate = view[i].up ? PART_RATE * team->part[i] : view[i].rate;
 	}
 }
 

@@ -5,7 +5,6 @@
 #define ROOM_BLOCKS 2        /* but always so many blocks: one is sent while the next waits */
 #define UNSEEN_BYTES 16384    /* ecf: what may lie before a path's bytes that is already acknowledged: the packet that a
                               * shaper has let go ahead of its time */
-#define LEAD_SECONDS 10e-3   /* static, share: how far a path may be ahead of one that is not ready */
 
 /* Seconds until path p has finished `bytes` more than it already has before it. */
 static double finish(const struct nezha_path_view *p, uint64_t bytes)
@@ -98,24 +97,31 @@ static int pick_ecf(const struct nezha_path_view *paths, size_t count, const str
 	return paths[soonest].ready ? soonest : -1;
 }
 
-/* Those that are up in turn, ordered by `before`. */
-static int pick_in_turn(const struct nezha_path_view *paths, size_t count, uint64_t bytes,
-                        bool before(const struct nezha_path_view *, const struct nezha_path_view *, uint64_t))
+/* Seconds of work that each path has done at the end of the call if they share it by their rates. */
+static double share_in_the_end(const struct nezha_path_view *paths, size_t count, const struct nezha_block_view *block)
 {
-	int fair = -1, ready = -1;
+	double bytes = (double)(block->bytes + block->waiting), rates = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!paths[i].up)
 			continue;
-		if (fair < 0 || before(&paths[i], &paths[fair], bytes))
-			fair = (int)i;
-		if (paths[i].ready && (ready < 0 || before(&paths[i], &paths[ready], bytes)))
-			ready = (int)i;
+		bytes += paths[i].share * paths[i].rate;
+		rates += paths[i].rate;
 	}
-	/* A later block of this path's share goes ahead of one that is not ready. */
-	if (ready >= 0 && tag(&paths[ready], bytes) - tag(&paths[fair], bytes) > LEAD_SECONDS)
-		return -1;
-	return ready;
+	return bytes / rates;
+}
+
+/* Of those that have not had all of their part the one whose share would end first.  A path that can take nothing keeps its part. */
+static int pick_fixed(const struct nezha_path_view *paths, size_t count, const struct nezha_block_view *block)
+{
+	double end = share_in_the_end(paths, count, block);
+	int best = -1;
+
+	for (size_t i = 0; i < count; i++)
+		if (paths[i].up && paths[i].ready && paths[i].share < end &&
+		    (best < 0 || is_due(&paths[i], &paths[best], block->bytes)))
+			best = (int)i;
+	return best;
 }
 
 /* Less before it; on a tie, as where each block has arrived when the next one is dealt out, less given to it. */
@@ -139,9 +145,8 @@ int nezha_policy_pick(enum nezha_policy_kind kind, const struct nezha_path_view 
 {
 	switch (kind) {
 	case NEZHA_POLICY_STATIC:
-		return pick_in_turn(paths, count, block->bytes, is_fairer);
 	case NEZHA_POLICY_SHARE:
-		return pick_in_turn(paths, count, block->bytes, is_due);
+		return pick_fixed(paths, count, block);
 	case NEZHA_POLICY_SLICE:
 		return pick_slice(paths, count);
 	case NEZHA_POLICY_ECF:

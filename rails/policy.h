@@ -7,8 +7,8 @@
  *         after all the rest of the call waits for a faster one (earliest completion first, after Lim et al., ECF, CoNEXT
  *         2017).  A path has room while what it has before it takes less than a few ms: so a wrong rate moves little, and
  *         every path is kept busy, and measured, until the end.
- * static  shares by nominal speed (the papers' MRIB baseline).
- * share   parts that are fixed for the call (share.h: the Nezha paper's rule): the path furthest behind its own.
+ * static  parts of the call by nominal speed (the papers' MRIB baseline), whatever happens meanwhile.
+ * share   the same with parts by share.h (the Nezha paper's rule).
  * slice   of the paths with room the one with the least before it (the papers' MPTCP baseline), in turn on a tie. */
 #ifndef NEZHA_RAILS_POLICY_H
 #define NEZHA_RAILS_POLICY_H

@@ -3,6 +3,8 @@
 
 #include "tuning/bytes.h"
 
+#define LEAST_LEFT 8            /* of a part by 1 / T_i(S): refined, a rail has one by so much smaller at least, by which it is measured */
+
 static double alone(const struct nezha_share_time *rail, double bytes)
 {
 	return rail->start + rail->byte * bytes;
@@ -52,8 +54,8 @@ void nezha_share_split(const struct nezha_share_time *rails, size_t count, uint3
 		part[i] = (int)i == best;
 }
 
-/* Adds what is measured now; with the tenth, the mean is what counts. */
-static void remember(struct nezha_share_class *class, const struct nezha_share_time *now, size_t count)
+/* Adds what is measured now; with the tenth, the mean is what counts: true. */
+static bool remember(struct nezha_share_class *class, const struct nezha_share_time *now, size_t count)
 {
 	bool complete = ++class->summed == NEZHA_SHARE_CALLS;
 
@@ -73,6 +75,57 @@ static void remember(struct nezha_share_class *class, const struct nezha_share_t
 		class->known = true;
 		class->summed = 0;
 	}
+	return complete;
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* Hot parts, with what they have been refined by, which is no more than they can be. */
+static void add_refined(struct nezha_share_class *class, size_t count, double *part)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (part[i] > 0) {
+			class->refined[i] = larger(class->refined[i], part[i] / LEAST_LEFT - part[i]);
+			part[i] += class->refined[i];
+		}
+		sum += part[i];
+	}
+	for (size_t i = 0; i < count; i++)
+		part[i] /= sum;
+}
+
+/* From the rail that ends last to the one that ends first, of those with a part; half of what would make them end together. */
+static void refine(struct nezha_share_class *class, size_t count, double bytes, const double *part)
+{
+	int last = -1, first = -1;
+	double step;
+
+	for (size_t i = 0; i < count; i++) {
+		double end = alone(&class->mean[i], part[i] * bytes);
+
+		if (part[i] > 0 && (last < 0 || end > alone(&class->mean[last], part[last] * bytes)))
+			last = (int)i;
+		if (part[i] > 0 && (first < 0 || end < alone(&class->mean[first], part[first] * bytes)))
+			first = (int)i;
+	}
+	step = (alone(&class->mean[last], part[last] * bytes) - alone(&class->mean[first], part[first] * bytes)) / 2 /
+	       (bytes * (class->mean[last].byte + class->mean[first].byte));
+	class->refined[last] -= step;
+	class->refined[first] += step;
+}
+
+static bool is_hot(const double *part, size_t count)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++)
+		used += part[i] > 0;
+	return used > 1;
 }
 
 void nezha_share_call(struct nezha_share *share, const struct nezha_share_time *now, size_t count, uint32_t usable,
@@ -81,6 +134,12 @@ void nezha_share_call(struct nezha_share *share, const struct nezha_share_time *
 	unsigned k = nezha_bytes_class(bytes);
 	struct nezha_share_class *class = &share->classes[k < NEZHA_SHARE_CLASSES ? k : NEZHA_SHARE_CLASSES - 1];
 
-	remember(class, now, count);
+	bool renewed = remember(class, now, count);
+
 	nezha_share_split(class->known ? class->mean : now, count, usable, bytes, part);
+	if (!is_hot(part, count))
+		return;
+	add_refined(class, count, part);
+	if (renewed)
+		refine(class, count, larger((double)bytes, 1), part);
 }

@@ -12,6 +12,8 @@
  *   a factor tau = 5.
  * - What is known of the rails is kept by size, and renewed by the mean of every ten calls of a size (ten as in the
  *   conference version, a hundred in the later one).
+ * - With each renewal the parts are refined by a step down the gradient of T_hot.  T_hot being a maximum, only the rail that ends
+ *   last has one: it gives to the one that ends first, half of what would make the two end together.
  *
  * What differs from the paper: T_i(S) is start + S * byte of the link's paths as rails/estimator.c measures them, not
  * the time of an allreduce of its own on each network; sizes are classes of the link's bytes, [2^k, 2^(k+1)). */
@@ -35,10 +37,11 @@ struct nezha_share_time {
 };
 
 /* What a link remembers, all zero at its beginning: for each class the mean of the last ten calls that are complete,
- * and the sum of those that are not. */
+ * the sum of those that are not, and by how much the parts have been refined. */
 struct nezha_share {
 	struct nezha_share_class {
 		struct nezha_share_time mean[NEZHA_RAILS_MAX], sum[NEZHA_RAILS_MAX];
+		double refined[NEZHA_RAILS_MAX];   /* added to the parts, which then are made to be 1 together */
 		uint32_t summed;
 		bool known;          /* there is a mean */
 	} classes[NEZHA_SHARE_CLASSES];

@@ -52,12 +52,10 @@ static void test_shares_follow_rates(void **state)
 	assert_in_range(given[0], 590, 610);
 	assert_in_range(given[1], 290, 310);
 	assert_in_range(given[2], 90, 110);
-	deal(NEZHA_POLICY_STATIC, mbit, 3, 1000, 65536, given);
-	assert_in_range(given[2], 95, 105);
 }
 
-/* share keeps to its shares, also where a path has run dry; but one that can take nothing does not hold up all. */
-static void test_share_is_strict(void **state)
+/* Shares are kept to, also where a path has run dry, or could take more than its part at once. */
+static void assert_strict(enum nezha_policy_kind kind)
 {
 	struct nezha_path_view view[] = {
 		{ .up = true, .ready = true, .rate = 800 * MBIT, .share = 1e-3, .in_flight = 65536 },
@@ -66,18 +64,47 @@ static void test_share_is_strict(void **state)
 	const double mbit[] = { 600, 300, 100 };
 	int given[3];
 
-	(void)state;
-	deal(NEZHA_POLICY_SHARE, mbit, 3, 1000, 65536, given);
+	deal(kind, mbit, 3, 1000, 65536, given);
 	assert_in_range(given[0], 599, 601);
 	assert_in_range(given[1], 299, 301);
 	assert_in_range(given[2], 99, 101);
 	/* 64 KiB end at 2.6 ms there, at 1.7 ms here */
-	assert_int_equal(pick(NEZHA_POLICY_SHARE, view, 2, 0, 0), 0);
-	assert_int_equal(pick(NEZHA_POLICY_STATIC, view, 2, 0, 0), 1);
+	assert_int_equal(pick(kind, view, 2, 0, 0), 0);
 	view[0].ready = false;
-	assert_int_equal(pick(NEZHA_POLICY_SHARE, view, 2, 0, 0), 1);
+	assert_int_equal(pick(kind, view, 2, 0, 0), 1);
+	/* of 350 KB that were given and 64 KiB more 83 KB are this one's, which has had 250 */
 	view[1].share = 10e-3;
-	assert_int_equal(pick(NEZHA_POLICY_SHARE, view, 2, 0, 0), -1);
+	assert_int_equal(pick(kind, view, 2, 0, 0), -1);
+	assert_int_equal(pick(kind, view, 2, 1 << 20, 0), 1);
+	view[0].ready = true;
+	assert_int_equal(pick(kind, view, 2, 0, 0), 0);
+	/* what a lost path does not take any more is the others' */
+	view[0].up = false;
+	assert_int_equal(pick(kind, view, 2, 0, 0), 1);
+}
+
+static void test_fixed_parts_are_kept(void **state)
+{
+	(void)state;
+	assert_strict(NEZHA_POLICY_STATIC);
+	assert_strict(NEZHA_POLICY_SHARE);
+}
+
+/* A path that is slower than its nominal speed says does not lose blocks to one that is free. */
+static void test_static_waits(void **state)
+{
+	struct nezha_path_view view[] = {
+		{ .up = true, .ready = true, .rate = 10000 * MBIT },
+		{ .up = true, .ready = false, .rate = 10000 * MBIT },
+	};
+	int given = 0;
+
+	(void)state;
+	for (int left = 128; left > 0 && pick(NEZHA_POLICY_STATIC, view, 2, (uint64_t)(left - 1) * 65536, 0) == 0; left--) {
+		view[0].share += 65536 / view[0].rate;
+		given++;
+	}
+	assert_int_equal(given, 64);
 }
 
 static void test_slice_takes_the_emptier(void **state)
@@ -221,7 +248,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares_follow_rates),
-		cmocka_unit_test(test_share_is_strict),
+		cmocka_unit_test(test_fixed_parts_are_kept),
+		cmocka_unit_test(test_static_waits),
 		cmocka_unit_test(test_slice_takes_the_emptier),
 		cmocka_unit_test(test_slice_takes_turns_on_a_tie),
 		cmocka_unit_test(test_one_block_takes_the_fast_path),

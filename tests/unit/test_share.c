@@ -158,6 +158,37 @@ static void renewed_by_ten_calls(void **state)
 	assert_near(part[0], 2.0 / 3);
 }
 
+/* Where latencies differ parts by 1 / T do not end together: refined with every ten calls they come to, or as near as they may. */
+static void refined_until_all_end_together(void **state)
+{
+	const struct nezha_share_time rails[] = { RAIL(100, 400), RAIL(3000, 400), RAIL(1000, 200) };
+	const struct nezha_share_time changed[] = { RAIL(100, 400), RAIL(100, 400), RAIL(100, 400) };
+	static struct nezha_share share;
+	double part[3], end[3], first;
+
+	(void)state;
+	nezha_share_call(&share, rails, 3, ALL, M, part);
+	first = alone(&rails[1], part[1] * M) - alone(&rails[0], part[0] * M);
+	for (int i = 1; i < 200; i++) {
+		nezha_share_call(&share, rails, 3, ALL, M, part);
+		assert_near(part[0] + part[1] + part[2], 1);
+	}
+	for (int i = 0; i < 3; i++)
+		end[i] = alone(&rails[i], part[i] * M);
+	if (fabs(end[1] - end[0]) > first / 50 || fabs(end[2] - end[0]) > first / 50)
+		fail_msg("%g, %g and %g s, at first %g s apart", end[0], end[1], end[2], first);
+	/* It follows. */
+	for (int i = 0; i < 200; i++)
+		nezha_share_call(&share, changed, 3, ALL, M, part);
+	assert_true(fabs(part[0] - 1.0 / 3) < 0.01 && fabs(part[1] - 1.0 / 3) < 0.01);
+	/* Other sizes have parts of their own; cold ones none to refine. */
+	nezha_share_call(&share, rails, 3, ALL, 2 * M, part);
+	assert_near(part[1] / part[0], alone(&rails[0], 2 * M) / alone(&rails[1], 2 * M));
+	for (int i = 0; i < 20; i++)
+		nezha_share_call(&share, rails, 3, ALL, 1, part);
+	assert_near(part[0], 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +198,7 @@ int main(void)
 		cmocka_unit_test(tau),
 		cmocka_unit_test(only_usable_rails),
 		cmocka_unit_test(renewed_by_ten_calls),
+		cmocka_unit_test(refined_until_all_end_together),
 	};
 
 	return cmocka_run_group_tests_name("share", tests, NULL, NULL);

@@ -55,7 +55,8 @@ static enum nezha_reason examine_arguments(struct nezha_mpi_call *call)
 /* What was learnt from earlier calls of the communicator, if anything, in place of the built-in rule. */
 static void use_model(struct nezha_mpi_call *call)
 {
-	if (!nezha_context.learning)
+	/* What NEZHA_TUNE is for stays as it says. */
+	if (!nezha_context.learning || call->plan.reason == NEZHA_REASON_TUNE)
 		return;
 	call->model = call->comm->model;
 	if (!call->model)
@@ -66,6 +67,7 @@ static void use_model(struct nezha_mpi_call *call)
 	call->plan.alg = call->choice.alg;
 	call->plan.reason = NEZHA_REASON_LEARNT;
 	call->plan.native = call->choice.native;
+	call->plan.nonblocking = call->choice.nonblocking;
 	if (call->choice.alg == NEZHA_ALG_NATIVE)
 		nezha_passes_remember(call);
 }

@@ -32,7 +32,7 @@ struct nezha_context {
 	atomic_bool failed;               /* a call has: some rank may be no more */
 	atomic_int calls;                 /* that threads are in, of those that are looked at */
 	atomic_bool paused;               /* by MPI_Pcontrol(0) */
-	atomic_bool learning;             /* the built-in rules are in force: what was learnt goes before them */
+	atomic_bool learning;             /* what was learnt goes before the built-in rules */
 	atomic_bool warned;               /* that fewer rails are used than a host has */
 	atomic_bool lacking;              /* ... that something of the system is used up */
 	atomic_bool gpu;                  /* ... that a process has a GPU's library */

@@ -120,7 +120,7 @@ static int begin(void)
 		return MPI_ERR_OTHER;
 	}
 	nezha_origin_check();
-	nezha_context.learning = !*job->settings.table && !*job->settings.tune && !job->settings.reproducible;
+	nezha_context.learning = !*job->settings.table && !job->settings.reproducible;
 	if (begin_report() != NEZHA_OK || nezha_timeline_begin() != NEZHA_OK || nezha_learned_begin() != NEZHA_OK || begin_attributes() != MPI_SUCCESS) {
 		nezha_error("MPI_Init: no memory, or no attributes of communicators, for Nezha");
 		give_up(true);

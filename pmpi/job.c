@@ -240,6 +240,7 @@ int nezha_job_unpack(struct nezha_job *job, const void *bytes, size_t len)
 
 /* Where lookups in the table may change with one number of the scale: at a group's bounds. */
 #define CUTS_MAX (2 * NEZHA_TABLE_GROUPS + 4)
+#define LOOKUPS_MOST 1000   /* of scales: a millisecond with a table of nezha-tune's, some tens with one that is full */
 
 struct cuts {
 	int count, high;
@@ -288,9 +289,6 @@ uint64_t nezha_job_floor(const struct nezha_job *job)
 	struct cuts ranks = { .high = job->scale.ranks };
 	struct cuts nodes = { .high = job->scale.nodes }, ppns = { .high = job->scale.ppn };
 
-	/* Too many groups to try all: the first look tells nothing, the second is still right. */
-	if (job->table->group_count > 8)
-		return job->ranks > 1 ? 1 : UINT64_MAX;
 	add_cut(&ranks, 2);
 	add_cut(&nodes, 1);
 	add_cut(&ppns, 1);
@@ -301,6 +299,9 @@ uint64_t nezha_job_floor(const struct nezha_job *job)
 		add_range(&nodes, group->nodes_min, group->nodes_max);
 		add_range(&ppns, group->ppn_min, group->ppn_max);
 	}
+	/* Too much to try it all: the first look tells nothing, the second is still right. */
+	if ((size_t)ranks.count * (size_t)nodes.count * (size_t)ppns.count > LOOKUPS_MOST)
+		return job->ranks > 1 ? 1 : UINT64_MAX;
 	return lowest(job, &ranks, &nodes, &ppns);
 }
 

@@ -15,9 +15,7 @@ static const char *why_not(const struct nezha_settings *settings)
 {
 	if (!settings->enable)
 		return "NEZHA_ENABLE=0";
-	if (*settings->table)
-		return "NEZHA_TABLE";
-	return *settings->tune ? "NEZHA_TUNE" : "NEZHA_REPRODUCIBLE=1";
+	return *settings->table ? "NEZHA_TABLE" : "NEZHA_REPRODUCIBLE=1";
 }
 
 int nezha_learned_begin(void)
@@ -38,6 +36,24 @@ int nezha_learned_begin(void)
 		return NEZHA_OK;
 	nezha_context.learned = calloc(1, sizeof(*nezha_context.learned));
 	return nezha_context.learned ? NEZHA_OK : NEZHA_ERR_NOMEM;
+}
+
+static void forget(struct nezha_learned *learned)
+{
+	nezha_learned_clear(learned);
+	free(learned);
+}
+
+void nezha_learned_cancel(void)
+{
+	struct nezha_learned *learned;
+
+	pthread_mutex_lock(&nezha_context.lock);
+	learned = nezha_context.learned;
+	nezha_context.learned = NULL;
+	pthread_mutex_unlock(&nezha_context.lock);
+	if (learned)
+		forget(learned);
 }
 
 void nezha_learned_take(const struct nezha_comm *comm)
@@ -62,12 +78,8 @@ void nezha_learned_end(void)
 	pthread_mutex_unlock(&nezha_context.lock);
 	if (!learned)
 		return;
-	/* nezha-tune's worker sets rules of its own in place of the built-in ones. */
-	if (nezha_context.learning) {
-		nezha_origin_here(&here);
-		if (nezha_learned_write(learned, job->table, &here, path) == NEZHA_OK && learned->count)
-			nezha_info("what was learnt is in NEZHA_LEARNED=%s", path);
-	}
-	nezha_learned_clear(learned);
-	free(learned);
+	nezha_origin_here(&here);
+	if (nezha_learned_write(learned, job->table, &here, path) == NEZHA_OK && learned->count)
+		nezha_info("what was learnt is in NEZHA_LEARNED=%s", path);
+	forget(learned);
 }

@@ -9,6 +9,9 @@ struct nezha_comm;
  * NEZHA_ERR_NOMEM. */
 int nezha_learned_begin(void);
 
+/* Nothing is to be written: the job does not go by the rules that it began with. */
+void nezha_learned_cancel(void);
+
 /* The communicator is about to be forgotten.  nezha_context.lock is held. */
 void nezha_learned_take(const struct nezha_comm *comm);
 

@@ -131,7 +131,7 @@ static int run_library_part(const struct nezha_mpi_call *call, bool readable)
 	uint64_t size = nezha_type_size(call->type);
 	int64_t count = (int64_t)(call->plan.native / size);
 
-	if (!call->choice.nonblocking)
+	if (!call->plan.nonblocking)
 		return call_library(call, count);
 	return nezha_nonblocking_allreduce((const void *)call->words[0], (void *)call->words[1], count, (MPI_Datatype)call->words[3],
 	                                   size, (MPI_Op)call->words[4], call->handle, readable);

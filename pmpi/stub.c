@@ -185,9 +185,9 @@ static inline nezha_call_fn *target(nezha_call_fn **entry)
 }
 
 /* For nezha-tune alone (tuner.h). */
-EXPORT const struct nezha_tuner *nezha_tuner_1(void);
+EXPORT const struct nezha_tuner *nezha_tuner_2(void);
 
-EXPORT const struct nezha_tuner *nezha_tuner_1(void)
+EXPORT const struct nezha_tuner *nezha_tuner_2(void)
 {
 	return stub.tuner;
 }

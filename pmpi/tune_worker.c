@@ -23,6 +23,10 @@
 #define OPENING_BYTES 65536u     /* the call that opens the rails */
 #define SHARE_LEAST 0.02         /* of the time, for the smallest sizes */
 #define HOPELESS_TIMES 1.5       /* a size that would take so many times what is left is not begun */
+#define MIX_LEAST (1u << 20)     /* bytes that both at once are learnt from (tuning/model_price.h) */
+#define LEARN_MOST 12            /* calls of a size, to learn its shares, */
+#define LEARN_SHARE 0.5          /* in so much of its time */
+#define SHARED_MOST 2            /* sizes at which the library is seen to use the rails' networks: others may use them just then, too */
 
 struct size {
 	uint64_t bytes;
@@ -40,6 +44,7 @@ static struct {
 	char rail_text[NEZHA_SWEEP_RAILS][32];
 	const char *rails[NEZHA_SWEEP_RAILS];
 	char *sendbuf, *recvbuf;
+	int shared;                  /* sizes at which the library was seen to use the rails' networks */
 } worker;
 
 /* One line to nezha-tune. */
@@ -224,12 +229,43 @@ static double measure(uint64_t bytes, const struct order *order)
 	return slowest * 1e9;
 }
 
+/* Rank 0's word on whether to go on. */
+static int agree(int mine)
+{
+	MPI_Bcast(&mine, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return mine;
+}
+
+/* Where the library has a network of its own, both at once may be the fastest: a few calls as in a job without a table find out, and
+ * with which shares, and leave the rule in `out` ("": they are not, or there was no time to see).  `end`: by rank 0's clock. */
+static void learn_mix(uint64_t bytes, double end, struct nezha_tuner_learnt *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (bytes < MIX_LEAST || worker.shared == SHARED_MOST)
+		return;
+	set_rule(NULL);
+	for (int i = 0; i < LEARN_MOST && !out->complete && agree(MPI_Wtime() < end); i++) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		call(bytes);
+		tell("at %llu", (unsigned long long)bytes);
+		if (worker.tuner->learnt((nezha_word)MPI_COMM_WORLD, bytes, out)) {
+			fprintf(stderr, "rank %d: Nezha knows nothing of MPI_COMM_WORLD\n", worker.rank);
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		}
+	}
+	worker.shared += out->complete && !out->apart;
+}
+
 /* ns that the size took. */
 static double sweep_size(struct nezha_sweep *sweep, const struct size *size, double budget)
 {
 	double begin = MPI_Wtime(), told = begin;
+	struct nezha_tuner_learnt learnt;
 
+	learn_mix(size->bytes, begin + LEARN_SHARE * budget * 1e-9, &learnt);
 	nezha_sweep_begin(sweep, &size->blocks, worker.rails, worker.job.rails.count);
+	if (*learnt.mix)
+		nezha_sweep_add(sweep, learnt.mix);
 	for (;;) {
 		struct nezha_sweep_step step = { 0 };
 		struct order order = { 0 };
@@ -277,11 +313,7 @@ static double weigh_from(size_t first)
 static int is_too_large(const struct nezha_sweep *sweep, const struct size *size, const struct size *last,
                         double left)
 {
-	int too_large = last && nezha_sweep_foresee(sweep, (double)size->bytes / (double)last->bytes) >
-	                                HOPELESS_TIMES * left;
-
-	MPI_Bcast(&too_large, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	return too_large;
+	return agree(last && nezha_sweep_foresee(sweep, (double)size->bytes / (double)last->bytes) > HOPELESS_TIMES * left);
 }
 
 static void sweep_all(void)

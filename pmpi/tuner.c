@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmpi/tuner.h"
 
+#include <inttypes.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +10,23 @@
 #include "pmpi/comm.h"
 #include "pmpi/context.h"
 #include "pmpi/failure.h"
+#include "pmpi/learned.h"
 #include "pmpi/origin.h"
 #include "rails/team.h"
+#include "tuning/model_known.h"
 #include "tuning/status.h"
 #include "tuning/table.h"
 
-/* The rule over an empty table. */
+/* The rule over an empty table; NULL: the built-in one. */
 static int make_table(const char *rule, struct nezha_table **out, char **message)
 {
 	static const char empty[] = "{\"version\": 1, \"collectives\": {\"allreduce\": []}}";
 	struct nezha_table *table;
-	int status = nezha_table_parse(empty, sizeof(empty) - 1, "empty table", &table, message);
+	int status;
+
+	if (!rule)
+		return nezha_table_builtin(out);
+	status = nezha_table_parse(empty, sizeof(empty) - 1, "empty table", &table, message);
 
 	if (status != NEZHA_OK)
 		return status;
@@ -42,7 +49,7 @@ static int set_rule(const char *rule, char *error, size_t len)
 		free(message);
 		return -1;
 	}
-	nezha_context.learning = false;
+	nezha_learned_cancel();
 	nezha_table_free(job->table);
 	job->table = table;
 	nezha_context.table_floor = nezha_job_floor(job);
@@ -66,17 +73,44 @@ static void name_rails(const struct nezha_team *team, uint32_t work, struct nezh
 	}
 }
 
-static int describe(nezha_word handle, struct nezha_tuner_job *out)
+/* NULL: it is none, or there was no memory. */
+static struct nezha_comm *find(nezha_word handle)
 {
-	struct nezha_comm *comm;
+	struct nezha_comm *comm = NULL;
+
+	if (nezha_context.on && nezha_comm_find((MPI_Comm)handle, &comm) != MPI_SUCCESS) {
+		nezha_failure_tell((MPI_Comm)handle);
+		return NULL;
+	}
+	return comm;
+}
+
+static int tell_learnt(nezha_word handle, uint64_t bytes, struct nezha_tuner_learnt *out)
+{
+	struct nezha_comm *comm = find(handle);
+	struct nezha_decision decision = { .alg = NEZHA_ALG_NATIVE };
+	struct nezha_plan plan;
 
 	memset(out, 0, sizeof(*out));
-	if (!nezha_context.on)
+	if (!comm)
 		return -1;
-	if (nezha_comm_find((MPI_Comm)handle, &comm) != MPI_SUCCESS) {
-		nezha_failure_tell((MPI_Comm)handle);
+	nezha_plan_make(nezha_context.job.table, &comm->scale, bytes, &plan);
+	out->complete = !comm->model || plan.alg == NEZHA_ALG_NATIVE ||
+	                (nezha_model_decided(comm->model, bytes, &decision) && !decision.trying);
+	out->apart = comm->model && nezha_model_is_apart(comm->model);
+	if (out->apart && out->complete && decision.alg == NEZHA_ALG_MIX)
+		snprintf(out->mix, sizeof(out->mix), "alg=mix,block=%" PRIu32 ",share=0.%03u,call=%s", plan.block, decision.share,
+		         decision.blocking ? "blocking" : "nonblocking");
+	return 0;
+}
+
+static int describe(nezha_word handle, struct nezha_tuner_job *out)
+{
+	struct nezha_comm *comm = find(handle);
+
+	memset(out, 0, sizeof(*out));
+	if (!comm)
 		return -1;
-	}
 	out->scale = comm->scale;
 	out->open = nezha_comm_is_open(comm) && nezha_comm_ring(comm);
 	if (out->open)
@@ -87,4 +121,4 @@ static int describe(nezha_word handle, struct nezha_tuner_job *out)
 	return 0;
 }
 
-const struct nezha_tuner nezha_tuner = { .rule = set_rule, .describe = describe };
+const struct nezha_tuner nezha_tuner = { .rule = set_rule, .learnt = tell_learnt, .describe = describe };

@@ -27,7 +27,7 @@
 #include "tuning/verbs_options.h"
 
 #define NEZHA_KEY_BYTES 32
-#define NEZHA_PROTOCOL 12       /* of cards and wire records, and of how calls are cut and ways chosen; differing ones do not talk */
+#define NEZHA_PROTOCOL 13       /* of cards and wire records, and of how calls are cut and ways chosen; differing ones do not talk */
 
 struct nezha_engine;
 struct nezha_team;

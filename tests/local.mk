@@ -16,7 +16,9 @@ LDADD = libnezha_core.la $(CMOCKA_LIBS)
 unit_tests =
 unit_tests += tests/unit/test_agree
 unit_tests += tests/unit/test_grid
-unit_tests += tests/unit/test_learned
+unit_tests += tests/unit/test_learned tests/unit/test_learned_file
+tests_unit_test_learned_SOURCES = tests/unit/test_learned.c tests/unit/learned_bed.h
+tests_unit_test_learned_file_SOURCES = tests/unit/test_learned_file.c tests/unit/learned_bed.h
 unit_tests += tests/unit/test_log
 unit_tests += tests/unit/test_model tests/unit/test_model_claim tests/unit/test_model_lost tests/unit/test_model_mix \
 	tests/unit/test_model_run tests/unit/test_model_noise tests/unit/test_model_cost \

@@ -106,6 +106,7 @@ uint64_t nezha_plan_digest(const struct nezha_plan *plan)
 	put(&hash, plan->reason);
 	put(&hash, plan->block);
 	put(&hash, plan->native);
+	put(&hash, plan->nonblocking);
 	for (uint32_t i = 0; plan->rails && i < plan->rails->count; i++) {
 		put(&hash, plan->rails->subnet[i].address);
 		put(&hash, plan->rails->subnet[i].prefix);

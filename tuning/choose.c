@@ -40,9 +40,14 @@ bool nezha_choice_is_close(const struct nezha_measured_size *size)
 	       fmax(native, rails) < (1 + CLOSE / sqrt(size->jobs)) * fmin(native, rails);
 }
 
+bool nezha_choice_alike(const struct nezha_rule *a, const struct nezha_rule *b)
+{
+	return a->alg == b->alg && a->block == b->block && a->blocking == b->blocking && nezha_rail_set_equal(&a->rails, &b->rails);
+}
+
 bool nezha_choice_equal(const struct nezha_rule *a, const struct nezha_rule *b)
 {
-	return a->alg == b->alg && a->block == b->block && nezha_rail_set_equal(&a->rails, &b->rails);
+	return nezha_choice_alike(a, b) && a->share == b->share;
 }
 
 /* The largest size that is decided as `low` is, where `high` is decided otherwise. */

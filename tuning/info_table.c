@@ -71,6 +71,10 @@ static json_t *describe(const struct nezha_plan *plan)
 	json_t *object = json_pack("{s:s, s:I, s:s}", "alg", nezha_algorithm_name(plan->alg), "block",
 	                           (json_int_t)plan->block, "reason", nezha_reason_name(plan->reason));
 
+	if (plan->share)
+		json_object_set_new(object, "native_call", json_string(plan->nonblocking ? "nonblocking" : "blocking"));
+	if (plan->share)
+		json_object_set_new(object, "native_share", json_real((double)plan->share / NEZHA_SHARE_WHOLE));
 	if (plan->rails)
 		nezha_rail_set_print(plan->rails, ',', rails, sizeof rails);
 	if (*rails)
@@ -124,15 +128,15 @@ static int compare_bytes(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* Every size at which some rule begins or ends, in order, malloc'd; a decision can change nowhere else,
- * but where a vector has too many blocks. */
+/* Every size at which some rule begins or ends, or a mix may begin to be shared, in order, malloc'd; a decision can change nowhere
+ * else, but where a vector has too many blocks. */
 static uint64_t *boundaries(const struct nezha_table *table, size_t *count)
 {
 	size_t room = 1;
 	uint64_t *sizes;
 
 	for (size_t g = 0; g < table->group_count; g++)
-		room += 2 * table->groups[g].rule_count;
+		room += 3 * table->groups[g].rule_count;
 	sizes = malloc(room * sizeof *sizes);
 	if (!sizes)
 		return NULL;
@@ -146,9 +150,21 @@ static uint64_t *boundaries(const struct nezha_table *table, size_t *count)
 				sizes[(*count)++] = rule->msg_size_min;
 			if (rule->msg_size_max < UINT64_MAX)
 				sizes[(*count)++] = rule->msg_size_max + 1;
+			if (rule->share)
+				sizes[(*count)++] = rule->block + 1;
 		}
 	qsort(sizes, *count, sizeof *sizes, compare_bytes);
 	return sizes;
+}
+
+/* A mix has as many bytes for the library as follow from the size. */
+static bool is_same_for_people(const struct nezha_plan *a, const struct nezha_plan *b)
+{
+	struct nezha_plan like = *b;
+
+	if (a->share && a->share == b->share)
+		like.native = a->native;
+	return nezha_plan_equal(a, &like);
 }
 
 static bool show_all_sizes(const struct nezha_table *table, const struct nezha_scale *scale, json_t *list)
@@ -163,7 +179,7 @@ static bool show_all_sizes(const struct nezha_table *table, const struct nezha_s
 	nezha_plan_make(table, scale, first, &plan);
 	for (size_t i = 1; i < count; i++) {
 		nezha_plan_make(table, scale, sizes[i], &next);
-		if (nezha_plan_equal(&plan, &next))
+		if (is_same_for_people(&plan, &next))
 			continue;
 		show_range(first, sizes[i] - 1, &plan, list);
 		first = sizes[i];
@@ -192,9 +208,9 @@ static bool show(const struct nezha_table *table, const struct nezha_info_query 
 		printf("%d rank%s on %d node%s, at most %d on a node; %s%s%s\n", scale->ranks,
 		       scale->ranks > 1 ? "s" : "", scale->nodes, scale->nodes > 1 ? "s" : "", scale->ppn,
 		       *path ? path : "built-in rules", *tune ? ", NEZHA_TUNE=" : "", tune);
-	if (!json && !*path && !*tune && scale->nodes > 1)
-		puts("(with these a job begins; then it does what it finds to be fastest, but for\n"
-		     "NEZHA_REPRODUCIBLE=1)");
+	if (!json && !*path && scale->nodes > 1)
+		printf("(with these a job begins; then it does what it finds to be fastest, but for\n"
+		       "NEZHA_REPRODUCIBLE=1%s)\n", *tune ? ", and sizes that NEZHA_TUNE is for" : "");
 	if (query->all_sizes) {
 		good = show_all_sizes(table, scale, list);
 	} else {

@@ -54,7 +54,7 @@ int nezha_json_fail(struct nezha_json *p, const char *format, ...)
 static int refuse(struct nezha_json *p, const struct nezha_json_field *field, const char *verb, const json_t *value,
                   const char *allowed)
 {
-	char *shown = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+	char *shown = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6));
 	int status;
 
 	if (!shown)

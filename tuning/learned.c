@@ -15,10 +15,10 @@
 
 static bool has_decided(const struct nezha_model *model)
 {
-	enum nezha_algorithm alg;
+	struct nezha_decision decision;
 
 	for (uint32_t k = 0; k < NEZHA_MODEL_CLASSES; k++)
-		if (nezha_model_decided(model, (uint64_t)1 << k, &alg))
+		if (nezha_model_decided(model, (uint64_t)1 << k, &decision))
 			return true;
 	return false;
 }
@@ -73,42 +73,69 @@ static void least_above(uint64_t at, uint64_t value, uint64_t *least)
 		*least = value;
 }
 
+static void next_border_of(const struct nezha_rule_group *group, uint64_t at, uint64_t *least)
+{
+	for (size_t i = 0; group && i < group->rule_count; i++) {
+		least_above(at, group->rules[i].msg_size_min, least);
+		if (group->rules[i].msg_size_max != UINT64_MAX)
+			least_above(at, group->rules[i].msg_size_max + 1, least);
+	}
+}
+
+/* What a scale's new rules follow from. */
+struct sources {
+	const struct nezha_model *model;
+	const struct nezha_rule_group *base, *known;   /* NULL: there is none */
+};
+
 /* The next size above `at` where a class or a rule begins or ends; 0: there is none. */
-static uint64_t next_border(const struct nezha_rule_group *group, uint64_t at)
+static uint64_t next_border(const struct sources *from, uint64_t at)
 {
 	uint64_t least = 0;
 
 	for (uint32_t k = 1; k < NEZHA_MODEL_CLASSES; k++)
 		least_above(at, (uint64_t)1 << k, &least);
-	for (size_t i = 0; group && i < group->rule_count; i++) {
-		least_above(at, group->rules[i].msg_size_min, &least);
-		if (group->rules[i].msg_size_max != UINT64_MAX)
-			least_above(at, group->rules[i].msg_size_max + 1, &least);
-	}
+	next_border_of(from->base, at, &least);
+	next_border_of(from->known, at, &least);
 	return least;
 }
 
-static bool is_native(const struct nezha_model *model, uint64_t bytes)
+/* What the job began with, where NEZHA_TUNE did not decide; native if there is nothing. */
+static struct nezha_rule base_rule(const struct nezha_rule_group *base, uint64_t bytes)
 {
-	enum nezha_algorithm alg;
+	for (size_t i = 0; base && i < base->rule_count; i++) {
+		const struct nezha_rule *rule = &base->rules[i];
 
-	return nezha_model_decided(model, bytes, &alg) && alg == NEZHA_ALG_NATIVE;
+		if (rule->reason != NEZHA_REASON_TUNE && bytes >= rule->msg_size_min && bytes <= rule->msg_size_max)
+			return *rule;
+	}
+	return (struct nezha_rule){ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_RULE };
 }
 
 /* What `bytes` do from now on. */
-static struct nezha_rule decide(const struct nezha_model *model, const struct nezha_rule_group *group, uint64_t bytes)
+static struct nezha_rule decide(const struct sources *from, uint64_t bytes)
 {
-	const struct nezha_rule *rule = group ? nezha_rule_find(group, bytes) : NULL;
+	const struct nezha_rule *known = from->known ? nezha_rule_find(from->known, bytes) : NULL;
+	struct nezha_rule rule = base_rule(from->base, bytes);
+	struct nezha_decision found;
 
-	if (!rule || (rule->alg != NEZHA_ALG_NATIVE && is_native(model, bytes)))
+	if (rule.alg == NEZHA_ALG_NATIVE || !nezha_model_decided(from->model, bytes, &found))
+		return known ? *known : rule;
+	if (found.alg == NEZHA_ALG_NATIVE)
 		return (struct nezha_rule){ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_RULE };
-	return *rule;
+	/* Its blocks and rails may have been measured, which these were not. */
+	if (found.alg == NEZHA_ALG_RING && known && known->alg == NEZHA_ALG_RING)
+		return *known;
+	rule.alg = found.alg;
+	rule.share = found.share;
+	rule.blocking = found.blocking;
+	return rule;
 }
 
 static bool is_same(const struct nezha_rule *a, const struct nezha_rule *b)
 {
-	return a->alg == b->alg && a->reason == b->reason && a->block == b->block &&
-	       nezha_rail_set_equal(&a->rails, &b->rails);
+	return a->alg == b->alg && a->reason == b->reason && a->block == b->block && a->share == b->share &&
+	       a->blocking == b->blocking && nezha_rail_set_equal(&a->rails, &b->rails);
 }
 
 /* Sizes up to `last` follow the rule; the smaller ones have theirs already. */
@@ -125,11 +152,11 @@ static void append(struct nezha_rule_group *group, struct nezha_rule rule, uint6
 	group->rules[group->rule_count++] = rule;
 }
 
-int nezha_learned_rules(const struct nezha_model *model, const struct nezha_table *base,
+int nezha_learned_rules(const struct nezha_model *model, const struct nezha_table *base, const struct nezha_rule_group *known,
                         const struct nezha_scale *scale, struct nezha_rule_group *out)
 {
-	const struct nezha_rule_group *group = nezha_rule_group_find(base, scale);
-	size_t room = NEZHA_MODEL_CLASSES + (group ? 2 * group->rule_count : 0);
+	struct sources from = { model, nezha_rule_group_find(base, scale), known };
+	size_t room = NEZHA_MODEL_CLASSES + (from.base ? 2 * from.base->rule_count : 0) + (known ? 2 * known->rule_count : 0);
 	struct nezha_rule_group made = { .measured = scale->ranks, .measured_ppn = scale->ppn,
 	                                 .rules = calloc(room, sizeof *made.rules) };
 	uint64_t at = 0, next;
@@ -137,8 +164,8 @@ int nezha_learned_rules(const struct nezha_model *model, const struct nezha_tabl
 	if (!made.rules)
 		return NEZHA_ERR_NOMEM;
 	do {
-		next = next_border(group, at);
-		append(&made, decide(model, group, at), next - 1);   /* 0 - 1: no bound */
+		next = next_border(&from, at);
+		append(&made, decide(&from, at), next - 1);   /* 0 - 1: no bound */
 		at = next;
 	} while (next);
 	*out = made;
@@ -184,8 +211,9 @@ static int merge(const struct nezha_learned *learned, const struct nezha_table *
 {
 	*left = 0;
 	for (size_t i = 0; i < learned->count; i++) {
+		const struct nezha_learned_scale *of = &learned->of[i];
 		struct nezha_rule_group group;
-		int status = nezha_learned_rules(&learned->of[i].model, base, &learned->of[i].scale, &group);
+		int status = nezha_learned_rules(&of->model, base, nezha_rule_group_find(into, &of->scale), &of->scale, &group);
 
 		if (status != NEZHA_OK)
 			return status;

@@ -46,7 +46,7 @@ static struct nezha_measured_size *place(struct nezha_measured *measured, uint64
 static struct nezha_measured_time *candidate(struct nezha_measured_size *size, const struct nezha_rule *rule)
 {
 	for (size_t i = 0; i < size->count; i++)
-		if (nezha_choice_equal(&size->time[i].rule, rule))
+		if (nezha_choice_alike(&size->time[i].rule, rule))
 			return &size->time[i];
 	if (size->count == NEZHA_SWEEP_CANDIDATES)
 		return NULL;

@@ -73,6 +73,9 @@ const struct nezha_measured_size *nezha_measured_find(const struct nezha_measure
 /* The cheapest candidate; native if it is not slower by more than NEZHA_CHOICE_TIE.  NULL: nothing was measured. */
 const struct nezha_measured_time *nezha_choose(const struct nezha_measured_size *size);
 
+/* Whether they are one candidate: of a mix each job finds shares of its own, of which the first one's are kept. */
+bool nezha_choice_alike(const struct nezha_rule *a, const struct nezha_rule *b);
+
 /* Whether both rules say the same for the sizes that they are for. */
 bool nezha_choice_equal(const struct nezha_rule *a, const struct nezha_rule *b);
 

@@ -81,17 +81,20 @@ struct nezha_choice nezha_model_choose(const struct nezha_model *model, uint64_t
 	return class->quiet ? choice_of(class->best, bytes) : choose(model, bytes, block);
 }
 
-bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm *out)
+bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, struct nezha_decision *out)
 {
 	uint32_t k = nezha_price_class(bytes);
 	const struct nezha_model_class *class = &model->classes[k];
 
-	if (nezha_model_is_settled(model, k))
-		*out = class->best != NEZHA_ALG_MIX ? class->best : nezha_price_best_alone(class);
-	else if (class->cost[NEZHA_ALG_RING].tried && !class->cost[NEZHA_ALG_NATIVE].tried &&
-	         nezha_price_far_slower(model, k) == NEZHA_ALG_NATIVE)
-		*out = NEZHA_ALG_RING;
-	else
-		return false;
+	*out = (struct nezha_decision){ .alg = NEZHA_ALG_RING };
+	if (!nezha_model_is_settled(model, k))
+		return class->cost[NEZHA_ALG_RING].tried && !class->cost[NEZHA_ALG_NATIVE].tried &&
+		       nezha_price_far_slower(model, k) == NEZHA_ALG_NATIVE;
+	out->alg = class->best;
+	out->trying = class->cost[NEZHA_ALG_MIX].tried < NEZHA_MODEL_MIX_TRIES && nezha_price_mix_pays(model, k);
+	if (out->alg == NEZHA_ALG_MIX) {
+		out->share = nezha_price_native_part(model, k);
+		out->blocking = !nezha_price_is_nonblocking(class);
+	}
 	return true;
 }

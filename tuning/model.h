@@ -117,9 +117,16 @@ void nezha_model_learn(struct nezha_model *model, const uint64_t note[NEZHA_NOTE
 /* Whether this call's times will be pending, or part of a run: else they need not be taken. */
 bool nezha_model_measures(const struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice);
 
-/* Whether there is a decision for vectors of `bytes`, and which: of a mix, the cheaper of the two alone, since a table knows
- * no mix.  It stands until another way is tried again. */
-bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, enum nezha_algorithm *out);
+/* What it has come to for vectors of a class. */
+struct nezha_decision {
+	enum nezha_algorithm alg;
+	uint16_t share;           /* of a mix: the library's, from 1 to NEZHA_SHARE_WHOLE - 1 (plan.h); else 0 */
+	bool blocking;            /* of a mix: the library does it by its blocking call */
+	bool trying;              /* a mix still has to show what it can do: it may be decided otherwise soon */
+};
+
+/* Whether there is a decision for vectors of `bytes`, and which.  It stands until another way is tried again. */
+bool nezha_model_decided(const struct nezha_model *model, uint64_t bytes, struct nezha_decision *out);
 
 /* A call of `bytes` has gone the way of `choice`. */
 void nezha_model_count(struct nezha_model *model, uint64_t bytes, const struct nezha_choice *choice,

@@ -152,23 +152,42 @@ static double mix_time(double native, double rails, uint64_t share, uint64_t byt
 	return library > others ? library : others;
 }
 
-/* Both parts' prices are of mixes, if there was one: beside the other, either takes longer than alone.  Of few blocks one too many for
- * the slower of the two weighs: that with which both together are sooner done goes to the other. */
-uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block)
+/* Both are of mixes, if there was one: beside the other, either takes longer than alone. */
+static void prices_in_mix(const struct nezha_model *model, uint32_t k, double *native, double *rails)
 {
-	uint32_t k = nezha_price_class(bytes);
 	const struct nezha_model_class *class = &model->classes[k];
 	uint64_t way = nezha_price_value(nezha_price_is_nonblocking(class) ? &class->nonblocking : &class->part[NEZHA_ALG_NATIVE]);
 	uint64_t seen = way ? way : library_part(class);
-	double native = (double)(seen ? seen : nezha_price_part(model, k, NEZHA_ALG_NATIVE));
-	double rails = (double)nezha_price_part(model, k, NEZHA_ALG_RING);
-	uint64_t share = (uint64_t)((double)bytes * rails / (native + rails)) / block * block;
 
+	*native = (double)(seen ? seen : nezha_price_part(model, k, NEZHA_ALG_NATIVE));
+	*rails = (double)nezha_price_part(model, k, NEZHA_ALG_RING);
+}
+
+/* Of few blocks one too many for the slower of the two weighs: that with which both together are sooner done goes to the other. */
+uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block)
+{
+	double native, rails;
+	uint64_t share;
+
+	prices_in_mix(model, nezha_price_class(bytes), &native, &rails);
+	share = (uint64_t)((double)bytes * rails / (native + rails)) / block * block;
 	if (share + block < bytes && mix_time(native, rails, share + block, bytes) < mix_time(native, rails, share, bytes))
 		share += block;
 	if (share < block)
 		share = block;
 	return share < bytes ? share : bytes - block;
+}
+
+uint16_t nezha_price_native_part(const struct nezha_model *model, uint32_t k)
+{
+	double native, rails;
+	uint16_t part;
+
+	prices_in_mix(model, k, &native, &rails);
+	part = (uint16_t)(NEZHA_SHARE_WHOLE * rails / (native + rails) + 0.5);
+	if (part < 1)
+		return 1;
+	return part < NEZHA_SHARE_WHOLE ? part : NEZHA_SHARE_WHOLE - 1;
 }
 
 enum nezha_algorithm nezha_price_best_alone(const struct nezha_model_class *class)

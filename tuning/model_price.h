@@ -43,4 +43,7 @@ bool nezha_price_mix_pays(const struct nezha_model *model, uint32_t k);
 /* The library's share of the next mix, so that both end together: whole blocks. */
 uint64_t nezha_price_native_share(const struct nezha_model *model, uint64_t bytes, uint32_t block);
 
+/* Of what a large vector of its class has, the library's part: of NEZHA_SHARE_WHOLE (plan.h), from 1 to one less than all. */
+uint16_t nezha_price_native_part(const struct nezha_model *model, uint32_t k);
+
 #endif

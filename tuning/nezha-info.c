@@ -229,7 +229,7 @@ static int answer(const struct options *options, const struct nezha_info_query *
 	else
 		good = nezha_info_host(json);
 	if (json) {
-		good &= json_dumpf(json, stdout, JSON_INDENT(2)) == 0;
+		good &= json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0;
 		putchar('\n');
 		json_decref(json);
 	}

@@ -70,7 +70,7 @@ static void list_scales(const struct nezha_tune_state *run, struct nezha_tune_li
 
 	out->count = 0;
 	for (size_t i = 0; i < all->count; i++) {
-		if (run->options->again || !nezha_scales_has(run->output.table, (int)all->value[i], run->options->ppn) ||
+		if (run->options->again || !nezha_scales_find(run->output.table, (int)all->value[i], run->options->ppn) ||
 		    nezha_tune_journal_has(&run->journal, (int)all->value[i], run->options->ppn))
 			out->value[out->count++] = all->value[i];
 		else

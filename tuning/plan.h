@@ -22,6 +22,7 @@ struct nezha_scale {
  * RULE to NO_RULE and COUNT; the others are pmpi's and the team's. */
 #define NEZHA_REASONS(X) \
 	X(RULE,         "rule",         "the table's rule") \
+	X(TUNE,         "tune",         "NEZHA_TUNE's rule") \
 	X(SMALL,        "small",        "too small for the rails to pay") \
 	X(ONE_NODE,     "one-node",     "all ranks are on one node") \
 	X(SHARED_NODE,  "shared-node",  "several ranks on a node, which the table does not know") \
@@ -52,17 +53,21 @@ const char *nezha_reason_text(enum nezha_reason reason);   /* for people; static
 enum nezha_algorithm {
 	NEZHA_ALG_NATIVE,    /* hand the call to the MPI library */
 	NEZHA_ALG_RING,      /* the block ring over the rails in common */
-	NEZHA_ALG_MIX,       /* both at once, each with its share: learnt; a table has only those before it */
+	NEZHA_ALG_MIX,       /* both at once, each with its share */
 	NEZHA_ALG_COUNT
 };
 
 const char *nezha_algorithm_name(enum nezha_algorithm alg);  /* "native", "ring", "mix" */
+
+#define NEZHA_SHARE_WHOLE 1000u   /* the library's share of a mix is told in so many parts of the vector */
 
 struct nezha_plan {
 	enum nezha_algorithm alg;
 	enum nezha_reason reason;
 	uint32_t block;          /* bytes; 0 if native */
 	uint64_t native;         /* of a mix: bytes, from the first on, that the MPI library reduces; else 0 */
+	bool nonblocking;        /* of a mix: the library does them in nonblocking pieces (pmpi/nonblocking.h) */
+	uint16_t share;          /* of a mix by a rule: what that says, from which `native` follows (rules.h); 0: it was learnt */
 	const struct nezha_rail_set *rails;  /* what the ring is restricted to, the table's; NULL: nothing */
 };
 
@@ -80,9 +85,8 @@ uint64_t nezha_plan_native_below(const struct nezha_table *table, const struct n
 /* Whether two plans do the same, for the same reason. */
 bool nezha_plan_equal(const struct nezha_plan *a, const struct nezha_plan *b);
 
-/* Prints "ring, blocks of 64 KiB (the table's rule)" or "ring, blocks of 64 KiB, tcp:10.1.0.0/16 (the table's rule)"
- * into buf,
- * cut to len. */
+/* Prints "ring, blocks of 64 KiB (the table's rule)", "ring, blocks of 64 KiB, tcp:10.1.0.0/16 (the table's rule)" or
+ * "mix, 61.3 % native, blocks of 64 KiB (the table's rule)" into buf, cut to len. */
 void nezha_plan_print(const struct nezha_plan *plan, char *buf, size_t len);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef NEZHA_TUNING_RULES_H
 #define NEZHA_TUNING_RULES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,9 +31,12 @@ enum nezha_table_header {
 struct nezha_rule {
 	uint64_t msg_size_min, msg_size_max;   /* bytes, inclusive; UINT64_MAX: no bound */
 	enum nezha_algorithm alg;
-	enum nezha_reason reason;              /* _RULE, or for native also _SMALL, _ONE_NODE, _SHARED_NODE */
+	enum nezha_reason reason;              /* _RULE, _TUNE (nothing is learnt of these sizes), or for native also _SMALL, _ONE_NODE,
+	                                        * _SHARED_NODE */
 	uint32_t block;                        /* bytes; 0 if native */
-	struct nezha_rail_set rails;           /* what the ring is restricted to; empty: all */
+	uint16_t share;                        /* of a mix: the MPI library's part of the vector, from 1 to NEZHA_SHARE_WHOLE - 1; else 0 */
+	bool blocking;                         /* of a mix: the library does it by its blocking call, not in nonblocking pieces */
+	struct nezha_rail_set rails;           /* what the ring, or a mix's, is restricted to; empty: all */
 };
 
 struct nezha_rule_group {

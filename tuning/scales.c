@@ -90,12 +90,12 @@ static void share_out(struct nezha_table *table)
 	}
 }
 
-bool nezha_scales_has(const struct nezha_table *table, int ranks, int ppn)
+const struct nezha_rule_group *nezha_scales_find(const struct nezha_table *table, int ranks, int ppn)
 {
 	for (size_t i = 0; i < table->group_count; i++)
 		if (is_of(&table->groups[i], ranks, ppn))
-			return true;
-	return false;
+			return &table->groups[i];
+	return NULL;
 }
 
 /* The groups in two parts: the measured ones, in order and without that of this scale, then the others. */

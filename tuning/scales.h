@@ -9,8 +9,6 @@
 #ifndef NEZHA_TUNING_SCALES_H
 #define NEZHA_TUNING_SCALES_H
 
-#include <stdbool.h>
-
 #include "tuning/fingerprint.h"
 #include "tuning/rules.h"
 
@@ -21,8 +19,8 @@ int nezha_scales_none(struct nezha_table **out);
  * all; group->rules is the table's then, if it succeeds.  NEZHA_ERR_NOMEM; NEZHA_ERR_INVALID: no room for one more group. */
 int nezha_scales_put(struct nezha_table *table, const struct nezha_rule_group *group);
 
-/* Whether the table has rules measured with so many ranks, `ppn` of them on a node. */
-bool nezha_scales_has(const struct nezha_table *table, int ranks, int ppn);
+/* The rules measured with so many ranks, `ppn` of them on a node; NULL: the table has none. */
+const struct nezha_rule_group *nezha_scales_find(const struct nezha_table *table, int ranks, int ppn);
 
 /* Makes the table's header say that it was measured today, where and, if it has no comment yet, by whom.
  * NEZHA_ERR_NOMEM. */

@@ -32,7 +32,7 @@ enum nezha_policy_kind { NEZHA_POLICY_ECF, NEZHA_POLICY_STATIC, NEZHA_POLICY_SLI
 	X(table,        TABLE,        text,    "",     "the path of a tuning table", \
 	  "the tuning table that rank 0 reads; built-in rules without it") \
 	X(tune,         TUNE,         text,    "", \
-	  "alg=ring|native[,block=BYTES][,rails=LIST][,min=BYTES][,max=BYTES]", \
+	  "alg=ring|native|mix and, with commas, block=BYTES, rails=LIST, share=PART, call=WAY, min=BYTES, max=BYTES", \
 	  "one rule that goes before the table's") \
 	X(learned,      LEARNED,      text,    "",     "the name of a file in a folder that may be written to", \
 	  "the tuning table that gets what the job has learnt, at its end") \

@@ -85,6 +85,12 @@ void nezha_sweep_begin(struct nezha_sweep *sweep, const struct nezha_sweep_block
 	}
 }
 
+void nezha_sweep_add(struct nezha_sweep *sweep, const char *rule)
+{
+	sweep->candidate[sweep->count].losses = 0;
+	add(sweep, rule);
+}
+
 static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;

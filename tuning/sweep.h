@@ -19,7 +19,7 @@
 
 #define NEZHA_SWEEP_BLOCKS 4           /* block sizes of one size, at most */
 #define NEZHA_SWEEP_RAILS 8            /* rails, at most */
-#define NEZHA_SWEEP_CANDIDATES (1 + NEZHA_SWEEP_BLOCKS + NEZHA_SWEEP_RAILS)
+#define NEZHA_SWEEP_CANDIDATES (1 + NEZHA_SWEEP_BLOCKS + NEZHA_SWEEP_RAILS + 1)
 #define NEZHA_SWEEP_SAMPLES 48         /* of one candidate and size, at most */
 #define NEZHA_SWEEP_RULE 96            /* bytes of a candidate's text */
 #define NEZHA_SWEEP_SHORT_NS 5e6       /* a call that takes less is short: it costs little, and is easily disturbed */
@@ -36,7 +36,7 @@ struct nezha_sweep_candidate {
 
 struct nezha_sweep {
 	size_t count;                      /* candidates: native; each rail alone with the first block, where
-	                                    * there are several; all rails with each block */
+	                                    * there are several; all rails with each block; and what was added */
 	struct nezha_sweep_candidate candidate[NEZHA_SWEEP_CANDIDATES];
 	size_t fixed;                      /* the first so many candidates are the same at all sizes */
 	size_t round, turn;
@@ -57,6 +57,9 @@ struct nezha_sweep_blocks {
  * "tcp:10.1.0.0/16", 1 to NEZHA_SWEEP_RAILS of them, the same for all sizes. */
 void nezha_sweep_begin(struct nezha_sweep *sweep, const struct nezha_sweep_blocks *blocks,
                        const char *const *rails, size_t rail_count);
+
+/* Adds a candidate of this size, once; as NEZHA_TUNE. */
+void nezha_sweep_add(struct nezha_sweep *sweep, const char *rule);
 
 /* What is to be measured next; false: enough is known.  `spent` and `budget` are the time used for this size and what it
  * should take, ns. */

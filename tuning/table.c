@@ -68,6 +68,10 @@ static void print_rule(FILE *f, const struct nezha_rule *rule)
 		print_bytes(f, "msg_size_max", rule->msg_size_max);
 	if (rule->block)
 		print_bytes(f, "block", rule->block);
+	if (rule->share)
+		fprintf(f, "\"native_share\": 0.%03u, ", rule->share);
+	if (rule->blocking)
+		fputs("\"native_call\": \"blocking\", ", f);
 	if (rule->rails.count) {
 		char rails[NEZHA_RAIL_SET_TEXT];
 

@@ -24,7 +24,7 @@ int nezha_table_builtin(struct nezha_table **out);
 
 /* Puts the rule of NEZHA_TUNE ("alg=ring,block=64K,rails=tcp:10.1.0.0/16+tcp:10.2.0.0/16,min=1M,max=16M"; K, M, G are
  * powers of 1024; min and max inclusive; only alg is required, the rails are all by default) before all others of `table`, for
- * every scale: in front of each group, and in a last group for the scales that no other fits.  A ring without a block takes
+ * every scale: in front of each group, and in a last group for the scales that no other fits.  A ring, or a mix, without a block takes
  * those of the group, which makes it several rules; where the group has no ring, 64K.  Errors as nezha_table_parse, with
  * NEZHA_TUNE as the name; `table` is then as it was. */
 int nezha_table_override(struct nezha_table *table, const char *tune, char **error);

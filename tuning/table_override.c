@@ -49,12 +49,37 @@ static bool to_bytes(struct word value, uint64_t *out)
 
 static int read_alg(struct word whole, struct word value, struct nezha_rule *rule, char **error)
 {
-	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)
+	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++)
 		if (is(value, nezha_algorithm_name((enum nezha_algorithm)alg))) {
 			rule->alg = (enum nezha_algorithm)alg;
 			return NEZHA_OK;
 		}
-	return refuse(whole, "alg=native or alg=ring", error);
+	return refuse(whole, "alg=native, alg=ring or alg=mix", error);
+}
+
+/* "0.6" to "0.613".  (strtod goes by the program's locale.) */
+static int read_share(struct word whole, struct word value, struct nezha_rule *rule, char **error)
+{
+	size_t digits = value.len > 2 ? value.len - 2 : 0;
+	unsigned share = 0;
+
+	for (size_t i = 0; i < 3; i++) {
+		char c = i < digits ? value.text[2 + i] : '0';
+
+		share = c >= '0' && c <= '9' ? 10 * share + (unsigned)(c - '0') : NEZHA_SHARE_WHOLE;
+	}
+	if (!digits || digits > 3 || memcmp(value.text, "0.", 2) || !share || share >= NEZHA_SHARE_WHOLE)
+		return refuse(whole, "share= the MPI library's part, from 0.001 to 0.999", error);
+	rule->share = (uint16_t)share;
+	return NEZHA_OK;
+}
+
+static int read_call(struct word whole, struct word value, struct nezha_rule *rule, char **error)
+{
+	if (!is(value, "blocking") && !is(value, "nonblocking"))
+		return refuse(whole, "call=nonblocking or call=blocking", error);
+	rule->blocking = is(value, "blocking");
+	return NEZHA_OK;
 }
 
 static int read_block(struct word whole, struct word value, struct nezha_rule *rule, char **error)
@@ -95,7 +120,7 @@ static const struct {
 	int (*read)(struct word whole, struct word value, struct nezha_rule *rule, char **error);
 } keys[] = {
 	{ "alg", read_alg }, { "block", read_block }, { "min", read_min }, { "max", read_max },
-	{ "rails", read_rails },
+	{ "rails", read_rails }, { "share", read_share }, { "call", read_call },
 };
 #define KEY_COUNT (sizeof keys / sizeof *keys)
 
@@ -109,18 +134,18 @@ static int read_word(struct word word, struct nezha_rule *rule, unsigned *seen, 
 		if (!is(key, keys[k].key))
 			continue;
 		if (*seen & 1u << k)
-			return refuse(word, "each of alg, block, rails, min and max once", error);
+			return refuse(word, "each of alg, block, rails, share, call, min and max once", error);
 		*seen |= 1u << k;
 		value = (struct word){ equals + 1, word.len - key.len - 1 };
 		return keys[k].read(word, value, rule, error);
 	}
-	return refuse(word, "alg=, block=, rails=, min= and max=, separated by commas", error);
+	return refuse(word, "alg=, block=, rails=, share=, call=, min= and max=, separated by commas", error);
 }
 
 /* Without block= its block is 0. */
 static int read_rule(const char *tune, struct nezha_rule *out, char **error)
 {
-	struct nezha_rule rule = { .msg_size_max = UINT64_MAX, .reason = NEZHA_REASON_RULE };
+	struct nezha_rule rule = { .msg_size_max = UINT64_MAX, .reason = NEZHA_REASON_TUNE };
 	struct word whole = { tune, strlen(tune) };
 	unsigned seen = 0;
 
@@ -135,11 +160,15 @@ static int read_rule(const char *tune, struct nezha_rule *out, char **error)
 			break;
 	}
 	if (!(seen & 1))
-		return refuse(whole, "alg=native or alg=ring in it", error);
+		return refuse(whole, "alg=native, alg=ring or alg=mix in it", error);
 	if (rule.alg == NEZHA_ALG_NATIVE && rule.block)
-		return refuse(whole, "block= with alg=ring only", error);
+		return refuse(whole, "block= with alg=ring and alg=mix only", error);
 	if (rule.alg == NEZHA_ALG_NATIVE && rule.rails.count)
-		return refuse(whole, "rails= with alg=ring only", error);
+		return refuse(whole, "rails= with alg=ring and alg=mix only", error);
+	if (rule.alg == NEZHA_ALG_MIX && !rule.share)
+		return refuse(whole, "alg=mix with share= only", error);
+	if (rule.alg != NEZHA_ALG_MIX && (rule.share || rule.blocking))
+		return refuse(whole, "share= and call= with alg=mix only", error);
 	if (rule.msg_size_min > rule.msg_size_max)
 		return refuse(whole, "a min= that is not more than max=", error);
 	*out = rule;

@@ -2,6 +2,7 @@
  * JSON to a table.  Every function that refuses something has said so (json_object.h). */
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,12 +73,32 @@ static int read_rails(struct nezha_json *p, const struct nezha_json_field *field
 
 static int read_alg(struct nezha_json *p, const struct nezha_json_field *field, json_t *value, void *target)
 {
-	for (int alg = 0; alg < NEZHA_ALG_MIX; alg++)
+	for (int alg = 0; alg < NEZHA_ALG_COUNT; alg++)
 		if (json_is_string(value) && !strcmp(json_string_value(value), nezha_algorithm_name(alg))) {
 			*(enum nezha_algorithm *)nezha_json_member(field, target) = (enum nezha_algorithm)alg;
 			return NEZHA_OK;
 		}
-	return nezha_json_wrong(p, field, value, "\"native\" or \"ring\"");
+	return nezha_json_wrong(p, field, value, "\"native\", \"ring\" or \"mix\"");
+}
+
+static int read_share(struct nezha_json *p, const struct nezha_json_field *field, json_t *value, void *target)
+{
+	double parts = round(json_number_value(value) * NEZHA_SHARE_WHOLE);   /* 0 if it is no number */
+
+	if (!(parts >= 1 && parts < NEZHA_SHARE_WHOLE))
+		return nezha_json_wrong(p, field, value, "a number from 0.001 to 0.999");
+	*(uint16_t *)nezha_json_member(field, target) = (uint16_t)parts;
+	return NEZHA_OK;
+}
+
+static int read_call(struct nezha_json *p, const struct nezha_json_field *field, json_t *value, void *target)
+{
+	const char *text = json_is_string(value) ? json_string_value(value) : "";
+
+	if (strcmp(text, "blocking") && strcmp(text, "nonblocking"))
+		return nezha_json_wrong(p, field, value, "\"nonblocking\" or \"blocking\"");
+	*(bool *)nezha_json_member(field, target) = !strcmp(text, "blocking");
+	return NEZHA_OK;
 }
 
 static int read_reason(struct nezha_json *p, const struct nezha_json_field *field, json_t *value, void *target)
@@ -87,7 +108,7 @@ static int read_reason(struct nezha_json *p, const struct nezha_json_field *fiel
 			*(enum nezha_reason *)nezha_json_member(field, target) = (enum nezha_reason)reason;
 			return NEZHA_OK;
 		}
-	return nezha_json_wrong(p, field, value, "\"rule\", \"small\", \"one-node\" or \"shared-node\"");
+	return nezha_json_wrong(p, field, value, "\"rule\", \"tune\", \"small\", \"one-node\" or \"shared-node\"");
 }
 
 static int read_min(struct nezha_json *p, const struct nezha_json_field *field, json_t *value, void *target)
@@ -116,9 +137,33 @@ static const struct nezha_json_field rule_fields[] = {
 	{ "msg_size_max", read_size_max, RULE(msg_size_max), false },
 	{ "alg", read_alg, RULE(alg), true },
 	{ "block", read_block, RULE(block), false },
+	{ "native_share", read_share, RULE(share), false },
+	{ "native_call", read_call, RULE(blocking), false },
 	{ "rails", read_rails, RULE(rails), false },
 	{ "reason", read_reason, RULE(reason), false },
 };
+
+/* What belongs to one algorithm and not to another. */
+static int check_fit(struct nezha_json *p, const struct nezha_rule *rule)
+{
+	const char *alg = nezha_algorithm_name(rule->alg);
+
+	if (rule->alg == NEZHA_ALG_NATIVE && rule->block)
+		return nezha_json_fail(p, "\"block\" is %" PRIu32 ", but \"alg\" is \"native\": allowed with \"ring\" and \"mix\" only",
+		                       rule->block);
+	if (rule->alg == NEZHA_ALG_NATIVE && rule->rails.count)
+		return nezha_json_fail(p, "\"rails\" is given, but \"alg\" is \"native\": allowed with \"ring\" and \"mix\" only");
+	if (rule->alg != NEZHA_ALG_NATIVE && rule->reason > NEZHA_REASON_TUNE)
+		return nezha_json_fail(p, "\"reason\" is \"%s\", but \"alg\" is \"%s\": allowed with \"native\" only",
+		                       nezha_reason_name(rule->reason), alg);
+	if (rule->alg == NEZHA_ALG_MIX && !rule->share)
+		return nezha_json_fail(p, "\"native_share\" is missing: \"alg\" is \"mix\", which needs it, a number from 0.001 to 0.999");
+	if (rule->alg != NEZHA_ALG_MIX && rule->share)
+		return nezha_json_fail(p, "\"native_share\" is 0.%03u, but \"alg\" is \"%s\": allowed with \"mix\" only", rule->share, alg);
+	if (rule->alg != NEZHA_ALG_MIX && rule->blocking)
+		return nezha_json_fail(p, "\"native_call\" is \"blocking\", but \"alg\" is \"%s\": allowed with \"mix\" only", alg);
+	return NEZHA_OK;
+}
 
 static int read_rule(struct nezha_json *p, json_t *object, void *place)
 {
@@ -133,15 +178,9 @@ static int read_rule(struct nezha_json *p, json_t *object, void *place)
 		return nezha_json_fail(p,
 		                       "\"msg_size_min\" is %" PRIu64 ", more than \"msg_size_max\", which is %" PRIu64,
 		                       rule->msg_size_min, rule->msg_size_max);
-	if (rule->alg == NEZHA_ALG_NATIVE && rule->block)
-		return nezha_json_fail(p,
-		                       "\"block\" is %" PRIu32 ", but \"alg\" is \"native\": allowed with \"ring\" only",
-		                       rule->block);
-	if (rule->alg == NEZHA_ALG_NATIVE && rule->rails.count)
-		return nezha_json_fail(p, "\"rails\" is given, but \"alg\" is \"native\": allowed with \"ring\" only");
-	if (rule->alg != NEZHA_ALG_NATIVE && rule->reason != NEZHA_REASON_RULE)
-		return nezha_json_fail(p, "\"reason\" is \"%s\", but \"alg\" is \"%s\": allowed with \"native\" only",
-		                       nezha_reason_name(rule->reason), nezha_algorithm_name(rule->alg));
+	status = check_fit(p, rule);
+	if (status != NEZHA_OK)
+		return status;
 	if (rule->alg != NEZHA_ALG_NATIVE && !rule->block)
 		rule->block = NEZHA_BLOCK_DEFAULT;
 	return NEZHA_OK;

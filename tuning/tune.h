@@ -183,14 +183,15 @@ void nezha_tune_journal_close(struct nezha_tune_journal *journal);
 struct nezha_tune_progress {
 	bool terminal;
 	double seconds;                /* that the measurement of one scale should take, */
-	double job_seconds;            /* and that of the job that runs */
+	double job_seconds;            /* and that of the job that runs, */
+	double after_seconds;          /* and further jobs of this scale, if some will follow */
 	size_t scales_left;            /* behind this one */
 	int ranks;
 	const struct nezha_tune_list *sizes;
 	size_t done;                   /* of the sizes */
 };
 
-/* Seconds that are left, at most. */
+/* Seconds that are left, about. */
 double nezha_tune_left(const struct nezha_tune_progress *progress);
 
 void nezha_tune_show_head(void);
@@ -201,7 +202,7 @@ void nezha_tune_show_size(const struct nezha_tune_progress *progress, const stru
 void nezha_tune_show(const struct nezha_tune_progress *progress, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* "ring 64K, 10.1.0.0/16 alone" into buf. */
+/* "ring 64K, 10.1.0.0/16 alone" or "61.3 % native, ring 64K" into buf. */
 void nezha_tune_describe(const struct nezha_rule *rule, char *buf, size_t len);
 
 /* ---- one number of ranks (tune_scale.c) ---- */

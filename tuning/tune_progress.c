@@ -23,7 +23,7 @@ double nezha_tune_left(const struct nezha_tune_progress *progress)
 		if (i >= progress->done)
 			left += weight;
 	}
-	return (double)progress->scales_left * (progress->seconds + START_SECONDS) +
+	return (double)progress->scales_left * (progress->seconds + START_SECONDS) + progress->after_seconds +
 	       (all > 0 ? progress->job_seconds * left / all : 0);
 }
 
@@ -56,7 +56,9 @@ void nezha_tune_describe(const struct nezha_rule *rule, char *buf, size_t len)
 	}
 	nezha_bytes_print(rule->block, block, sizeof block);
 	nezha_rail_set_print(&rule->rails, ',', rails, sizeof rails);
-	if (rule->rails.count == 1)
+	if (rule->alg == NEZHA_ALG_MIX)
+		snprintf(buf, len, "%.1f %% native, ring %s", 100.0 * rule->share / NEZHA_SHARE_WHOLE, block);
+	else if (rule->rails.count == 1)
 		snprintf(buf, len, "ring %s, %s alone", block, strchr(rails, ':') + 1);
 	else
 		snprintf(buf, len, "ring %s%s%s", block, *rails ? ", " : "", rails);
@@ -76,7 +78,7 @@ void nezha_tune_show_at(const struct nezha_tune_progress *progress, uint64_t byt
 		return;
 	nezha_bytes_print(bytes, size, sizeof size);
 	print_left(progress, left, sizeof left);
-	printf(CLEAR "%5d %6s  measuring, %zu of %zu sizes done, at most %s left", progress->ranks, size,
+	printf(CLEAR "%5d %6s  measuring, %zu of %zu sizes done, about %s left", progress->ranks, size,
 	       progress->done, progress->sizes->count, left);
 	fflush(stdout);
 }

@@ -57,6 +57,30 @@ static void keep(struct nezha_tune_state *run, const char *line)
 	run->lines[run->len] = '\0';
 }
 
+/* The sizes at which the library and the rails are so close that one more job should measure them. */
+static void list_close(const struct nezha_tune_state *run, struct nezha_tune_list *out)
+{
+	const struct nezha_tune_list *all = &run->options->sizes;
+
+	out->count = 0;
+	for (size_t i = 0; i < all->count; i++) {
+		const struct nezha_measured_size *size = nezha_measured_find(run->measured, all->value[i]);
+
+		if (size && nezha_choice_is_close(size))
+			out->value[out->count++] = all->value[i];
+	}
+}
+
+/* Whether one more job will follow is known with the last size. */
+static void foresee_end(struct nezha_tune_state *run)
+{
+	struct nezha_tune_list close;
+
+	list_close(run, &close);
+	if (!close.count && run->progress.done == run->progress.sizes->count)
+		run->progress.after_seconds = 0;
+}
+
 static int finish_size(struct nezha_tune_state *run, uint64_t bytes)
 {
 	const struct nezha_measured_size *size = nezha_measured_find(run->measured, bytes);
@@ -64,6 +88,7 @@ static int finish_size(struct nezha_tune_state *run, uint64_t bytes)
 
 	run->len = 0;
 	run->progress.done++;
+	foresee_end(run);
 	if (size)
 		nezha_tune_show_size(&run->progress, size);
 	return status;
@@ -122,22 +147,8 @@ static void list_missing(const struct nezha_tune_state *run, struct nezha_tune_l
 			out->value[out->count++] = all->value[i];
 }
 
-/* The sizes at which the library and the rails are so close that one more job should measure them. */
-static void list_close(const struct nezha_tune_state *run, struct nezha_tune_list *out)
-{
-	const struct nezha_tune_list *all = &run->options->sizes;
-
-	out->count = 0;
-	for (size_t i = 0; i < all->count; i++) {
-		const struct nezha_measured_size *size = nezha_measured_find(run->measured, all->value[i]);
-
-		if (size && nezha_choice_is_close(size))
-			out->value[out->count++] = all->value[i];
-	}
-}
-
-/* One job, which should take so many seconds. */
-static int measure(struct nezha_tune_state *run, const struct nezha_tune_list *sizes, double seconds)
+/* One job, which should take so many seconds; `after`: those that further ones should, if there are any. */
+static int measure(struct nezha_tune_state *run, const struct nezha_tune_list *sizes, double seconds, double after)
 {
 	const struct nezha_tune_options *options = run->options;
 	struct nezha_tune_job job = {
@@ -156,6 +167,7 @@ static int measure(struct nezha_tune_state *run, const struct nezha_tune_list *s
 	run->len = 0;
 	run->progress.sizes = sizes;
 	run->progress.job_seconds = seconds;
+	run->progress.after_seconds = after;
 	run->progress.done = 0;
 	nezha_tune_show_at(&run->progress, sizes->value[0]);
 	status = nezha_tune_run(command, what, take_line, run, run->stop);
@@ -186,7 +198,7 @@ static int measure_again(struct nezha_tune_state *run, double spent)
 			break;
 		seconds = left / (NEZHA_MEASURED_JOBS - job);
 		left -= seconds;
-		status = measure(run, &close, seconds);
+		status = measure(run, &close, seconds, job + 1 < NEZHA_MEASURED_JOBS ? left : 0);
 	}
 	return status;
 }
@@ -215,7 +227,7 @@ int nezha_tune_scale(struct nezha_tune_state *run, int ranks)
 		return NEZHA_ERR_INVALID;
 	}
 	if (missing.count)
-		status = measure(run, &missing, FIRST_SHARE * run->options->seconds);
+		status = measure(run, &missing, FIRST_SHARE * run->options->seconds, (1 - FIRST_SHARE) * run->options->seconds);
 	if (status == NEZHA_OK)
 		status = measure_again(run, now() - begun);
 	return status;

@@ -29,6 +29,10 @@ static void check_plans(const struct nezha_table *table)
 				continue;
 			fuzz_assert(nezha_grid_make(sizes[j], plan.block, &grid) == NEZHA_OK);
 			fuzz_assert(sizes[j] >= below);
+			if (plan.alg == NEZHA_ALG_MIX)
+				fuzz_assert(plan.native && plan.native < sizes[j] && plan.native % plan.block == 0);
+			else
+				fuzz_assert(!plan.native);
 		}
 	}
 }

@@ -138,6 +138,16 @@ wait_for_end() {
 }
 ending='^[a-z]+: (passed|[0-9]+ failures)$|^done$'
 
+# own_network MPI: what tells its launcher where MPI's own traffic goes (`control`)
+own_network() {
+	case $control$1 in
+	1openmpi) echo --mca btl_tcp_if_include 10.77.200.0/24 ;;
+	1mpich) echo -genv UCX_NET_DEVICES em ;;
+	railopenmpi) echo --mca btl_tcp_if_include 10.77.0.0/24 ;;
+	railmpich) echo -genv UCX_NET_DEVICES e0 ;;
+	esac
+}
+
 job() {
 	local options=() launch=() option OPTIND=1
 	mpi=$1
@@ -153,12 +163,8 @@ job() {
 	local program=("$programs/$1.$mpi")
 	[ -e "${program[0]}" ] || program=("$1")
 	shift
-	case $control$mpi in
-	1openmpi) launch=(--mca btl_tcp_if_include 10.77.200.0/24 --) ;;
-	1mpich) launch=(-genv UCX_NET_DEVICES em --) ;;
-	railopenmpi) launch=(--mca btl_tcp_if_include 10.77.0.0/24 --) ;;
-	railmpich) launch=(-genv UCX_NET_DEVICES e0 --) ;;
-	esac
+	read -ra launch <<<"$(own_network "$mpi")"
+	[ ${#launch[@]} = 0 ] || launch+=(--)
 	# shellcheck disable=SC2086
 	[ -z "${placement-}" ] || launch=($placement ${launch[@]+"${launch[@]}"})
 	[ -z "${placement-}" ] || [ "${launch[-1]}" = -- ] || launch+=(--)
@@ -197,7 +203,7 @@ passed() {
 	fi
 }
 
-# count_calls rails|native [REASON]|used|part RAIL|failures|returns|wrong: a number from the last report
+# count_calls rails|mix|native [REASON]|used|part RAIL|failures|returns|wrong: a number from the last report
 count_calls() {
 	"$python" "$here/report.py" "$report" "$@"
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reads what NEZHA_REPORT=FILE wrote.  report.py FILE WHAT prints one number:
 
-    rails            calls that went to the rails
-    native [WHY]     calls that the MPI library did (for this reason only)
-    mix              calls that the rails and the MPI library did together
+    rails [WHY]      calls that went to the rails (for this reason only)
+    native [WHY]     calls that the MPI library did
+    mix [WHY]        calls that the rails and the MPI library did together
     used             rails that carried bytes
     part N           per cent of all bytes that the N-th rail carried, from 0
     failures         paths lost;  returns: paths regained
@@ -22,12 +22,9 @@ def rows(report):
 
 
 def count(report, what, why=None):
-    if what == "rails":
-        return sum(r["calls"] for r in rows(report) if r["path"] != "native")
-    if what == "mix":
-        return sum(r["calls"] for r in rows(report) if r["path"] == "mix")
-    if what == "native":
-        return sum(r["calls"] for r in rows(report) if r["path"] == "native" and why in (None, r["why"]))
+    if what in ("rails", "mix", "native"):
+        paths = {"rails": ("ring", "mix"), "mix": ("mix",), "native": ("native",)}[what]
+        return sum(r["calls"] for r in rows(report) if r["path"] in paths and why in (None, r["why"]))
     if what == "used":
         return sum(1 for rail in report["rails"] if rail["bytes"] > 0)
     if what == "part":

@@ -136,17 +136,18 @@ static void plans(void **state)
 		narrow = { 1, { { 0x00004d0a, 25 } } }, other = { 1, { { 0x00014d0a, 24 } } },
 		both = { 2, { { 0x00004d0a, 24 }, { 0x00014d0a, 24 } } };
 	static const struct nezha_plan all[] = {
-		{ NEZHA_ALG_NATIVE, NEZHA_REASON_LEARNT, 0, 0, NULL },
-		{ NEZHA_ALG_NATIVE, NEZHA_REASON_SMALL, 0, 0, NULL },
-		{ NEZHA_ALG_MIX, NEZHA_REASON_LEARNT, 65536, 65536, NULL },
-		{ NEZHA_ALG_MIX, NEZHA_REASON_LEARNT, 65536, 131072, NULL },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, NULL },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 32768, 0, NULL },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &one },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &same },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &narrow },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &other },
-		{ NEZHA_ALG_RING, NEZHA_REASON_RULE, 65536, 0, &both },
+		{ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_LEARNT },
+		{ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_SMALL },
+		{ .alg = NEZHA_ALG_MIX, .reason = NEZHA_REASON_LEARNT, .block = 65536, .native = 65536 },
+		{ .alg = NEZHA_ALG_MIX, .reason = NEZHA_REASON_LEARNT, .block = 65536, .native = 131072 },
+		{ .alg = NEZHA_ALG_MIX, .reason = NEZHA_REASON_LEARNT, .block = 65536, .native = 131072, .nonblocking = true },
+		{ .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536 },
+		{ .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 32768 },
+		{ .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536, .rails = &one },
+		{ .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536, .rails = &same },
+		{ .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536, .rails = &narrow },
+		{ .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536, .rails = &other },
+		{ .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536, .rails = &both },
 	};
 	size_t count = sizeof all / sizeof all[0];
 

@@ -178,10 +178,10 @@ static void scales_are_joined(void **state)
 			int ranks = orders[o][i];
 			struct nezha_measured *measured = made_up(ranks, ranks == 2 ? "8K" : ranks == 4 ? "1M" : "32K");
 
-			assert_false(nezha_scales_has(table, ranks, 1));
+			assert_null(nezha_scales_find(table, ranks, 1));
 			put(table, measured);
-			assert_true(nezha_scales_has(table, ranks, 1));
-			assert_false(nezha_scales_has(table, ranks, 2));
+			assert_non_null(nezha_scales_find(table, ranks, 1));
+			assert_null(nezha_scales_find(table, ranks, 2));
 			free(measured);
 		}
 		/* Measured again: replaced. */
@@ -238,7 +238,7 @@ static void shared_nodes_have_scales_of_their_own(void **state)
 	again = parse(text);
 	free(text);
 	assert_int_equal(again->group_count, 4);
-	assert_true(nezha_scales_has(again, 16, 4) && !nezha_scales_has(again, 16, 1));
+	assert_true(nezha_scales_find(again, 16, 4) && !nezha_scales_find(again, 16, 1));
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct nezha_plan plan;
 

@@ -140,6 +140,21 @@ static void check_floor(const struct nezha_job *job, uint64_t floor)
 	}
 }
 
+/* Of a table with so many numbers of ranks, one on a node and several, in which nothing up to 32 KiB goes to the rails. */
+static void check_floor_of(int groups, uint64_t floor)
+{
+	struct nezha_job job = { .ranks = 1000, .scale = { 1000, 500, 8 } };
+	char text[128 * 160] = "{\"version\": 1, \"collectives\": {\"allreduce\": [";
+
+	for (int i = 0; i < groups; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s{\"comm_size_min\": %d, \"nodes_min\": 2, \"ppn_max\": %d, \"rules\": "
+		         "[{\"msg_size_max\": \"32K\", \"alg\": \"native\"}, {\"alg\": \"ring\"}]}", i ? ", " : "", 2 + i * 7, 1 + i % 5);
+	strcat(text, "]}}");
+	job.table = parse(text);
+	assert_int_equal(nezha_job_floor(&job), floor);
+	nezha_table_free(job.table);
+}
+
 static void test_floor(void **state)
 {
 	const uint64_t apart[] = { 1, 2, 3, 4 }, together[] = { 1, 1, 1, 1 }, pairs[] = { 1, 1, 2, 2 };
@@ -170,6 +185,8 @@ static void test_floor(void **state)
 	make_job(&job, "alg=ring", together, 4);
 	assert_int_equal(nezha_job_floor(&job), 1);
 	nezha_job_free(&job);
+	check_floor_of(20, 32 * K + 1);     /* as many scales as nezha-tune may measure */
+	check_floor_of(120, 1);             /* too many to look at all */
 }
 
 static void test_errors_of_the_user(void **state)

@@ -1,49 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What jobs have learnt as a table: the rules of a model, and the file that they go into. */
-#include "tests/unit/parse.h"
+ * What jobs have learnt as rules of a table. */
+#include "tests/unit/learned_bed.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "tests/unit/skip.h"
-#include "tuning/file.h"
-#include "tuning/learned.h"
-#include "tuning/log.h"
-#include "tuning/plan.h"
-#include "tuning/scales.h"
-#include "tuning/status.h"
-#include "tuning/table.h"
-
-#define K UINT64_C(1024)
-#define M (K * K)
-#define JOBS 6
-
-static const struct nezha_scale four = { 4, 4, 1 }, two = { 2, 2, 1 };
-static const struct nezha_fingerprint here = { .mpi = "An MPI 1", .host = "h", .topology = "2 rails", .rails = "r" };
-static struct nezha_table *builtin;
-static char folder[] = "/tmp/nezha-learned.XXXXXX", path[64], log_path[64];
-
-/* Calls of `bytes` by one rank, for which folding a note changes nothing: `native` and `rails` are what they take. */
-static void learn(struct nezha_model *model, int calls, uint64_t bytes, uint64_t native, uint64_t rails)
-{
-	for (int i = 0; i < calls; i++) {
-		struct nezha_choice choice = nezha_model_choose(model, bytes, 64 * K);
-		struct nezha_model_times times = { .native = choice.native ? native : 0, .rails = rails };
-		uint64_t note[NEZHA_NOTE_VALUES];
-
-		if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(model)) {
-			nezha_model_note(model, true, note);
-			nezha_model_learn(model, note);
-		}
-		nezha_model_count(model, bytes, &choice, &times);
-	}
-}
 
 /* A table with the rules of one model. */
 static struct nezha_table *table_of(const struct nezha_model *model, const struct nezha_scale *scale)
@@ -51,31 +10,10 @@ static struct nezha_table *table_of(const struct nezha_model *model, const struc
 	struct nezha_rule_group group;
 	struct nezha_table *table;
 
-	assert_int_equal(nezha_learned_rules(model, builtin, scale, &group), NEZHA_OK);
+	assert_int_equal(nezha_learned_rules(model, builtin, NULL, scale, &group), NEZHA_OK);
 	assert_int_equal(nezha_scales_none(&table), NEZHA_OK);
 	assert_int_equal(nezha_scales_put(table, &group), NEZHA_OK);
 	return table;
-}
-
-/* That the table sends [from, to) to the library, as learnt, and all else where the built-in rules do. */
-static void assert_native_between(const struct nezha_table *table, const struct nezha_scale *scale, uint64_t from,
-                                  uint64_t to)
-{
-	for (uint64_t power = 1; power && power <= (uint64_t)1 << 46; power *= 2) {
-		uint64_t sizes[] = { power - 1, power, power + 1, power + power / 2 };
-
-		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-			struct nezha_plan plan, wanted;
-
-			nezha_plan_make(table, scale, sizes[i], &plan);
-			nezha_plan_make(builtin, scale, sizes[i], &wanted);
-			if (sizes[i] >= from && sizes[i] < to)
-				wanted = (struct nezha_plan){ .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_RULE };
-			if (!nezha_plan_equal(&plan, &wanted))
-				fail_msg("%llu bytes go %s for %s", (unsigned long long)sizes[i],
-				         nezha_algorithm_name(plan.alg), nezha_reason_name(plan.reason));
-		}
-	}
 }
 
 static void what_is_not_known_stays(void **state)
@@ -143,23 +81,125 @@ static void the_ends(void **state)
 	nezha_table_free(table);
 }
 
+/* Calls of `bytes` where the library has a network of its own: `native` and `rails` are what they take alone, and of a mix each its part. */
+static void learn_apart(struct nezha_model *model, int calls, uint64_t bytes, uint64_t native, uint64_t rails)
+{
+	for (int i = 0; i < calls; i++) {
+		struct nezha_choice choice = nezha_model_choose(model, bytes, 64 * K);
+		struct nezha_model_times times = { .native = native * choice.native / bytes, .rails = rails * (bytes - choice.native) / bytes,
+		                                   .idle = true };
+		uint64_t note[NEZHA_NOTE_VALUES];
+
+		if (choice.alg != NEZHA_ALG_NATIVE && nezha_model_has_note(model)) {
+			nezha_model_note(model, true, note);
+			nezha_model_learn(model, note);
+		}
+		nezha_model_count(model, bytes, &choice, &times);
+	}
+}
+
+/* A network of the library's own beside one of half its rate: two thirds and a third. */
+static void a_mix_becomes_a_rule(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_table *table, *again;
+	struct nezha_decision found;
+	struct nezha_plan plan;
+	char *text;
+
+	(void)state;
+	learn_apart(&model, 40, 3 * M, 20000000, 40000000);
+	assert_true(nezha_model_decided(&model, 3 * M, &found));
+	assert_int_equal(found.alg, NEZHA_ALG_MIX);
+	assert_in_range(found.share, 655, 675);
+	assert_false(found.blocking || found.trying);
+	table = table_of(&model, &four);
+	text = nezha_table_print(table);
+	again = parse(text);
+	for (uint64_t bytes = 2 * M; bytes < 4 * M; bytes += 64 * K + 4) {
+		nezha_plan_make(again, &four, bytes, &plan);
+		assert_int_equal(plan.alg, NEZHA_ALG_MIX);
+		assert_int_equal(plan.reason, NEZHA_REASON_RULE);
+		assert_true(plan.native % plan.block == 0 && plan.nonblocking);
+		assert_in_range(plan.native, bytes * 64 / 100, bytes * 69 / 100);
+	}
+	nezha_plan_make(again, &four, 2 * M - 1, &plan);
+	assert_int_equal(plan.alg, NEZHA_ALG_RING);
+	nezha_plan_make(again, &four, 4 * M, &plan);
+	assert_int_equal(plan.alg, NEZHA_ALG_RING);
+	free(text);
+	nezha_table_free(again);
+	nezha_table_free(table);
+}
+
+/* A table that is there has decided for other sizes; and of rings it knows the blocks and the rails. */
+static void what_was_known_stays(void **state)
+{
+	struct nezha_table *known = parse("{\"version\": 1, \"collectives\": {\"allreduce\": [{\"measured\": 4, \"rules\": ["
+	                                  "{\"msg_size_max\": \"4K\", \"alg\": \"ring\", \"block\": \"4K\"},"
+	                                  "{\"msg_size_max\": \"1M\", \"alg\": \"native\"},"
+	                                  "{\"alg\": \"ring\", \"block\": \"32K\", \"rails\": \"tcp:10.1.0.0/16\"}]}]}}");
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_rule_group group;
+	const struct nezha_rule *rule;
+
+	(void)state;
+	learn(&model, 20, 64 * K, 100000000, 1000000);         /* the rails', which was the library's */
+	learn(&model, 20, 2 * M, 50000000, 100000000);         /* the library's, which was the rails' */
+	learn(&model, 20, 8 * M, 100000000, 1000000);          /* the rails', as it was */
+	assert_int_equal(nezha_learned_rules(&model, builtin, nezha_scales_find(known, 4, 1), &four, &group), NEZHA_OK);
+	rule = nezha_rule_find(&group, 4 * K);
+	assert_true(rule->alg == NEZHA_ALG_RING && rule->block == 4 * K);      /* smaller than what is learnt of */
+	assert_int_equal(nezha_rule_find(&group, 4 * K + 1)->alg, NEZHA_ALG_NATIVE);
+	assert_int_equal(nezha_rule_find(&group, 64 * K)->alg, NEZHA_ALG_RING);
+	assert_int_equal(nezha_rule_find(&group, 128 * K)->alg, NEZHA_ALG_NATIVE);     /* not seen */
+	assert_int_equal(nezha_rule_find(&group, 2 * M)->alg, NEZHA_ALG_NATIVE);
+	for (uint64_t bytes = 4 * M; bytes <= 64 * M; bytes *= 2) {
+		rule = nezha_rule_find(&group, bytes);
+		assert_true(rule->alg == NEZHA_ALG_RING && rule->block == 32 * K && rule->rails.count == 1);
+	}
+	free(group.rules);
+	nezha_table_free(known);
+}
+
+/* It was for one job. */
+static void a_rule_of_the_user_is_not_written(void **state)
+{
+	struct nezha_model model = { .pending_count = 0 };
+	struct nezha_table *base;
+	struct nezha_rule_group group;
+	char *error;
+
+	(void)state;
+	learn(&model, 20, 4 * M, 1000000, 100000000);
+	assert_int_equal(nezha_table_builtin(&base), NEZHA_OK);
+	assert_int_equal(nezha_table_override(base, "alg=native,min=64K,max=2M", &error), NEZHA_OK);
+	assert_int_equal(nezha_learned_rules(&model, base, NULL, &four, &group), NEZHA_OK);
+	assert_int_equal(nezha_rule_find(&group, M)->alg, NEZHA_ALG_RING);
+	assert_int_equal(nezha_rule_find(&group, 4 * M)->alg, NEZHA_ALG_NATIVE);
+	for (size_t i = 0; i < group.rule_count; i++)
+		assert_int_not_equal(group.rules[i].reason, NEZHA_REASON_TUNE);
+	free(group.rules);
+	nezha_table_free(base);
+}
+
 /* Where the library is not tried, since a class below was far in favour of the rails, that is a decision, too. */
 static void decisions_without_a_try(void **state)
 {
 	struct nezha_model model = { .pending_count = 0 };
-	enum nezha_algorithm alg;
+	struct nezha_decision found;
 
 	(void)state;
-	assert_false(nezha_model_decided(&model, M, &alg));
+	assert_false(nezha_model_decided(&model, M, &found));
 	learn(&model, 1, M, 50000000, 10000000);
-	assert_false(nezha_model_decided(&model, M, &alg));
+	assert_false(nezha_model_decided(&model, M, &found));
 	learn(&model, 4, M, 50000000, 10000000);
-	assert_true(nezha_model_decided(&model, M, &alg));
-	assert_int_equal(alg, NEZHA_ALG_RING);
-	assert_false(nezha_model_decided(&model, 2 * M, &alg));     /* not seen */
+	assert_true(nezha_model_decided(&model, M, &found));
+	assert_int_equal(found.alg, NEZHA_ALG_RING);
+	assert_false(nezha_model_decided(&model, 2 * M, &found));     /* not seen */
 	learn(&model, 1, 2 * M, 100000000, 20000000);
-	assert_true(nezha_model_decided(&model, 2 * M, &alg));
-	assert_int_equal(alg, NEZHA_ALG_RING);
+	assert_true(nezha_model_decided(&model, 2 * M, &found));
+	assert_int_equal(found.alg, NEZHA_ALG_RING);
 	assert_int_equal(model.calls, 6);
 }
 
@@ -189,299 +229,9 @@ static void keeps_the_one_with_most_calls(void **state)
 	assert_int_equal(learned.count, 0);
 }
 
-/* ---- the file ---- */
-
-static char *content(const char *of)
-{
-	int fd = open(of, O_RDONLY | O_CLOEXEC);
-	size_t len;
-	char *text;
-
-	if (fd < 0)
-		return strdup("(none)");
-	text = nezha_file_read(fd, 1 << 20, &len);
-	close(fd);
-	return text;
-}
-
-/* Writes what one model of that scale has learnt: the class of `bytes` is the library's. */
-static int write_one(const struct nezha_scale *scale, uint64_t bytes, const struct nezha_fingerprint *where,
-                     const char *to)
-{
-	struct nezha_model model = { .pending_count = 0 };
-	struct nezha_learned learned = { .count = 0 };
-	int status;
-
-	learn(&model, 20, bytes, 1, 1000000000);
-	assert_int_equal(nezha_learned_keep(&learned, scale, &model), NEZHA_OK);
-	status = nezha_learned_write(&learned, builtin, where, to);
-	nezha_learned_clear(&learned);
-	return status;
-}
-
-/* That the last thing was refused: one line in the log that has the text, and the file has this content still. */
-static void assert_refused(const char *text, const char *of, const char *before)
-{
-	char *log = content(log_path), *now = content(of), *end = strchr(log, '\n'), new[80];
-
-	if (!end || end[1] || !strstr(log, text))
-		fail_msg("said: %s", log);
-	assert_string_equal(now, before);
-	snprintf(new, sizeof new, "%s.new", of);
-	assert_int_equal(access(new, F_OK), -1);
-	free(now);
-	free(log);
-	assert_int_equal(truncate(log_path, 0), 0);
-}
-
-static void extends_what_is_there(void **state)
-{
-	struct nezha_table *table;
-	char *error, *text;
-
-	(void)state;
-	assert_int_equal(nezha_learned_check(path, &here), NEZHA_OK);
-	assert_int_equal(write_one(&four, M, &here, path), NEZHA_OK);
-	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
-	assert_native_between(table, &four, M, 2 * M);
-	assert_native_between(table, &two, M, 2 * M);
-	assert_string_equal(table->header[NEZHA_TABLE_HEADER_topology], here.topology);
-	assert_int_equal(strlen(table->header[NEZHA_TABLE_HEADER_date]), 10);
-	nezha_table_free(table);
-	/* Another scale besides it; then the same one in its place. */
-	assert_int_equal(write_one(&two, 4 * M, &here, path), NEZHA_OK);
-	assert_int_equal(write_one(&four, 8 * M, &here, path), NEZHA_OK);
-	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
-	assert_int_equal(table->group_count, 5);      /* and the three built-in ones behind them */
-	assert_true(nezha_scales_has(table, 2, 1) && nezha_scales_has(table, 4, 1));
-	assert_native_between(table, &two, 4 * M, 8 * M);
-	assert_native_between(table, &four, 8 * M, 16 * M);
-	nezha_table_free(table);
-	text = content(log_path);
-	assert_string_equal(text, "");
-	free(text);
-}
-
-/* A full table gets what is new of the scales that it has, and what it has no room for is told. */
-static void a_full_table_is_kept_up(void **state)
-{
-	struct nezha_model model = { .pending_count = 0 };
-	struct nezha_learned learned = { .count = 0 };
-	struct nezha_table *table;
-	char *error, *text;
-
-	(void)state;
-	learn(&model, 20, M, 1, 1000000000);
-	for (int ranks = 2; ranks < 2 + NEZHA_TABLE_GROUPS; ranks++) {
-		struct nezha_scale scale = { ranks, ranks, 1 };
-
-		nezha_learned_keep(&learned, &scale, &model);
-	}
-	assert_int_equal(nezha_learned_write(&learned, builtin, &here, path), NEZHA_OK);
-	nezha_learned_clear(&learned);
-	text = content(log_path);
-	assert_non_null(strstr(text, "the table has no room for 3 of the 128 scales"));
-	free(text);
-	assert_int_equal(truncate(log_path, 0), 0);
-	assert_int_equal(write_one(&two, 4 * M, &here, path), NEZHA_OK);
-	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
-	assert_int_equal(table->group_count, NEZHA_TABLE_GROUPS);
-	assert_native_between(table, &two, 4 * M, 8 * M);
-	nezha_table_free(table);
-	text = content(log_path);
-	assert_string_equal(text, "");
-	free(text);
-}
-
-/* What jobs read, they can read still when a user with another umask has written it. */
-static void readers_stay(void **state)
-{
-	mode_t before = umask(077);
-	struct stat file;
-
-	(void)state;
-	assert_int_equal(nezha_file_replace(path, "one"), NEZHA_OK);
-	assert_true(!stat(path, &file) && (file.st_mode & 0777) == 0600);
-	assert_int_equal(chmod(path, 0664), 0);
-	assert_int_equal(nezha_file_replace(path, "two"), NEZHA_OK);
-	assert_true(!stat(path, &file) && (file.st_mode & 0777) == 0664);
-	umask(before);
-}
-
-static void put(const char *text)
-{
-	assert_int_equal(nezha_file_replace(path, text), NEZHA_OK);
-}
-
-static void one_at_a_time(void **state)
-{
-	int reserved = nezha_file_reserve(path, 0);
-	char new[80], *text;
-
-	(void)state;
-	snprintf(new, sizeof new, "%s.new", path);
-	assert_true(reserved >= 0);
-	assert_int_equal(nezha_file_reserve(path, 0.05), -1);
-	assert_int_equal(errno, EBUSY);
-	nezha_file_release(path, reserved);
-	assert_int_equal(access(new, F_OK), -1);
-	assert_int_equal(access(path, F_OK), -1);
-	/* What somebody left who was killed. */
-	assert_int_equal(nezha_file_replace(new, "rubbish"), NEZHA_OK);
-	reserved = nezha_file_reserve(path, 0);
-	assert_true(reserved >= 0);
-	assert_int_equal(nezha_file_replace(path, "one"), NEZHA_OK);
-	assert_int_equal(nezha_file_reserve(path, 0), -1);
-	nezha_file_release(path, reserved);
-	assert_int_equal(access(new, F_OK), -1);
-	text = content(path);
-	assert_string_equal(text, "one");
-	free(text);
-	assert_int_equal(nezha_file_reserve("/nonexistent/x", 5), -1);
-	assert_int_equal(errno, ENOENT);
-}
-
-/* The error that another user meets; 0: none. */
-static int reserve_as_other(void)
-{
-	pid_t child = fork();
-	int status;
-
-	if (!child) {
-		if (setgid(65534) || setuid(65534))
-			_exit(255);
-		_exit(nezha_file_reserve(path, 0) < 0 ? errno : 0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-/* What one of them has opened the other one may not write to: it waits all the same, and goes on where that one was killed. */
-static void users_one_at_a_time(void **state)
-{
-	int reserved;
-	char new[80];
-	mode_t before;
-
-	(void)state;
-	if (geteuid())
-		SKIP_DETAIL("another user: only root can become one");
-	assert_int_equal(chmod(folder, 0711), 0);
-	before = umask(077);
-	reserved = nezha_file_reserve(path, 0);
-	umask(before);
-	assert_true(reserved >= 0);
-	assert_int_equal(reserve_as_other(), EBUSY);
-	nezha_file_release(path, reserved);
-	snprintf(new, sizeof new, "%s.new", path);
-	assert_int_equal(nezha_file_replace(new, "rubbish"), NEZHA_OK);
-	assert_int_equal(reserve_as_other(), 0);
-	unlink(new);
-}
-
-/* Jobs of several sizes that end at the same time. */
-static void nothing_is_lost_at_once(void **state)
-{
-	struct nezha_model model = { .pending_count = 0 };
-	struct nezha_table *table;
-	pid_t jobs[JOBS];
-	char *error, *text;
-	int start[2];
-
-	(void)state;
-	learn(&model, 20, M, 1, 1000000000);
-	assert_int_equal(pipe(start), 0);
-	for (int i = 0; i < JOBS; i++) {
-		struct nezha_scale scale = { 2 + i, 2 + i, 1 };
-		struct nezha_learned learned = { .count = 0 };
-		char byte;
-
-		assert_int_equal(nezha_learned_keep(&learned, &scale, &model), NEZHA_OK);
-		jobs[i] = fork();
-		assert_true(jobs[i] >= 0);
-		if (!jobs[i]) {
-			close(start[1]);
-			(void)!read(start[0], &byte, 1);     /* returns when the last one has been started */
-			_exit(nezha_learned_write(&learned, builtin, &here, path) != NEZHA_OK);
-		}
-		nezha_learned_clear(&learned);
-	}
-	close(start[0]);
-	close(start[1]);
-	for (int i = 0; i < JOBS; i++) {
-		int status = -1;
-
-		assert_int_equal(waitpid(jobs[i], &status, 0), jobs[i]);
-		assert_int_equal(status, 0);
-	}
-	assert_int_equal(nezha_table_load(path, &table, &error), NEZHA_OK);
-	for (int i = 0; i < JOBS; i++)
-		assert_true(nezha_scales_has(table, 2 + i, 1));
-	nezha_table_free(table);
-	text = content(log_path);
-	assert_string_equal(text, "");
-	free(text);
-}
-
-static void refuses_without_loss(void **state)
-{
-	const struct nezha_learned nothing = { .count = 0 };
-	struct nezha_fingerprint other = here;
-	char *before;
-
-	(void)state;
-	assert_int_equal(write_one(&four, M, &here, path), NEZHA_OK);
-	before = content(path);
-	strcpy(other.topology, "3 rails");
-	assert_int_equal(write_one(&two, M, &other, path), NEZHA_ERR_INVALID);
-	assert_refused("topology is \"2 rails\" there, \"3 rails\" here", path, before);
-	assert_int_equal(nezha_learned_check(path, &other), NEZHA_ERR_INVALID);
-	assert_refused("topology is \"2 rails\" there, \"3 rails\" here", path, before);
-	assert_int_equal(nezha_learned_write(&nothing, builtin, &here, path), NEZHA_OK);
-	assert_refused("no size had calls enough", path, before);
-	assert_int_equal(write_one(&two, M, &here, "/nonexistent/table"), NEZHA_ERR_SYSTEM);
-	assert_refused("NEZHA_LEARNED=/nonexistent/table: the table cannot be written: /nonexistent/table.new: No such file", path, before);
-	free(before);
-	/* What is no table is left alone. */
-	put("{}");
-	assert_int_equal(write_one(&two, M, &here, path), NEZHA_ERR_INVALID);
-	assert_refused("the key \"version\" is missing", path, "{}");
-}
-
-static void knows_where_it_can_write(void **state)
-{
-	char below[80];
-
-	(void)state;
-	assert_int_equal(nezha_file_is_replaceable(path), NEZHA_OK);
-	assert_int_equal(nezha_file_is_replaceable("a-file-here"), NEZHA_OK);
-	assert_int_equal(nezha_file_is_replaceable(folder), NEZHA_ERR_SYSTEM);
-	assert_int_equal(errno, EISDIR);
-	assert_int_equal(nezha_file_is_replaceable("/nonexistent/x"), NEZHA_ERR_SYSTEM);
-	assert_int_equal(errno, ENOENT);
-	assert_int_equal(nezha_file_is_replaceable("/dev/null"), NEZHA_ERR_SYSTEM);
-	put("x");
-	snprintf(below, sizeof below, "%s/x", path);
-	assert_int_equal(nezha_file_is_replaceable(below), NEZHA_ERR_SYSTEM);
-	assert_int_equal(errno, ENOTDIR);
-}
-
-static int begin_file(void **state)
-{
-	(void)state;
-	unlink(path);
-	nezha_log_open(NEZHA_LOG_WARN, log_path, -1);
-	return truncate(log_path, 0);
-}
-
 static int begin(void **state)
 {
 	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof path, "%s/table", folder);
-	snprintf(log_path, sizeof log_path, "%s/log", folder);
 	return nezha_table_builtin(&builtin);
 }
 
@@ -489,10 +239,7 @@ static int end(void **state)
 {
 	(void)state;
 	nezha_table_free(builtin);
-	nezha_log_open(NEZHA_LOG_WARN, NULL, -1);
-	unlink(path);
-	unlink(log_path);
-	return rmdir(folder);
+	return 0;
 }
 
 int main(void)
@@ -501,16 +248,11 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_stays),
 		cmocka_unit_test(classes_become_rules),
 		cmocka_unit_test(the_ends),
+		cmocka_unit_test(a_mix_becomes_a_rule),
+		cmocka_unit_test(what_was_known_stays),
+		cmocka_unit_test(a_rule_of_the_user_is_not_written),
 		cmocka_unit_test(decisions_without_a_try),
 		cmocka_unit_test(keeps_the_one_with_most_calls),
-		cmocka_unit_test_setup(extends_what_is_there, begin_file),
-		cmocka_unit_test_setup(a_full_table_is_kept_up, begin_file),
-		cmocka_unit_test_setup(readers_stay, begin_file),
-		cmocka_unit_test_setup(one_at_a_time, begin_file),
-		cmocka_unit_test_setup(users_one_at_a_time, begin_file),
-		cmocka_unit_test_setup(nothing_is_lost_at_once, begin_file),
-		cmocka_unit_test_setup(refuses_without_loss, begin_file),
-		cmocka_unit_test_setup(knows_where_it_can_write, begin_file),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

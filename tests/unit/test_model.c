@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/model_bed.h"
+#include "tuning/model_price.h"
 
 static void test_first_calls(void **state)
 {
@@ -177,7 +178,7 @@ static void test_budget(void **state)
 	}
 }
 
-/* What changes for good is noticed: the chosen way at once, the other one when it is tried again. */
+/* What changes for good is noticed: the chosen way when the next of its calls are learnt of, the other one when it is tried again. */
 static void test_change(void **state)
 {
 	struct bed bed = { 0 };
@@ -185,12 +186,27 @@ static void test_change(void **state)
 	(void)state;
 	for (int i = 0; i < 100; i++)
 		call(&bed, S, 20000000, 10000000);
-	for (int i = 0; i < 64; i++)
+	for (int i = 0; i < 40; i++)
 		call(&bed, S, 20000000, 50000000);
 	assert_int_equal(call(&bed, S, 20000000, 50000000), NEZHA_ALG_NATIVE);
 	for (int i = 0; i < 4000; i++)
 		call(&bed, S, 20000000, 10000000);
 	assert_int_equal(bed.model.classes[19].best, NEZHA_ALG_RING);
+}
+
+/* From 1 MiB on every call over the rails is learnt of; a mix is tried, where the library's network is the rails' in vain. */
+static void test_large_change(void **state)
+{
+	(void)state;
+	for (uint64_t bytes = M; bytes <= 64 * M; bytes *= 2) {
+		struct bed bed = { .one_network = true };
+
+		for (int i = 0; i < 100; i++)
+			call(&bed, bytes, 20000000, 10000000);
+		for (int i = 0; i < 15; i++)
+			call(&bed, bytes, 20000000, 50000000);
+		assert_int_equal(bed.model.classes[nezha_price_class(bytes)].best, NEZHA_ALG_NATIVE);
+	}
 }
 
 /* One call that took very long changes nothing. */
@@ -335,7 +351,7 @@ int main(void)
 		cmocka_unit_test(test_uneven),
 		cmocka_unit_test(test_library_cold),
 		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_change), cmocka_unit_test(test_large_change),
 		cmocka_unit_test(test_outlier),
 		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_many_classes),

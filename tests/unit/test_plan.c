@@ -2,6 +2,7 @@
 #include "tests/unit/parse.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,38 @@ static void what_makes_no_grid_is_native(void **state)
 	nezha_table_free(table);
 }
 
+/* Whole blocks for the library, at least one, and never all; as near to the share as these allow. */
+static void a_mix_is_shared(void **state)
+{
+	static const unsigned shares[] = { 1, 50, 333, 500, 613, 952, 999 };
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+		double share = shares[i] / 1000.0;
+		struct nezha_table *table;
+
+		snprintf(text, sizeof text, "{\"version\": 1, \"collectives\": {\"allreduce\": [{\"rules\": [{\"alg\": \"mix\", "
+		         "\"native_share\": 0.%03u, \"block\": \"8K\"}]}]}}", shares[i]);
+		table = parse(text);
+		for (uint64_t bytes = 1; bytes < 4096 * M; bytes += bytes / 7 + 1) {
+			struct nezha_plan p = plan(table, 4, 4, 1, bytes);
+
+			if (bytes <= 8 * K) {
+				assert_int_equal(p.alg, shares[i] < 500 ? NEZHA_ALG_RING : NEZHA_ALG_NATIVE);
+				assert_true(!p.native && !p.share && !p.nonblocking && p.block == (shares[i] < 500 ? 8 * K : 0));
+				continue;
+			}
+			assert_int_equal(p.alg, NEZHA_ALG_MIX);
+			assert_true(p.native >= 8 * K && p.native < bytes && p.native % (8 * K) == 0);
+			if (fabs((double)p.native - share * (double)bytes) > 8 * K)
+				fail_msg("%" PRIu64 " of %" PRIu64 " bytes are %s's", p.native, bytes, text);
+			assert_true(p.nonblocking && p.block == 8 * K && p.share == shares[i]);
+		}
+		nezha_table_free(table);
+	}
+}
+
 static void native_below_known_tables(void **state)
 {
 	static const struct {
@@ -140,6 +173,10 @@ static void native_below_known_tables(void **state)
 		{ "{\"msg_size_min\": 10, \"alg\": \"native\"}, {\"msg_size_min\": 10, \"alg\": \"ring\"}",
 		  UINT64_MAX },
 		{ "{\"msg_size_min\": \"18446744073709551615\", \"alg\": \"ring\"}", UINT64_MAX },
+		{ "{\"alg\": \"mix\", \"native_share\": 0.499, \"block\": \"8K\"}", 1 },
+		{ "{\"alg\": \"mix\", \"native_share\": 0.5, \"block\": \"8K\"}", 8193 },
+		{ "{\"msg_size_max\": \"8K\", \"alg\": \"mix\", \"native_share\": 0.5, \"block\": \"8K\"}", UINT64_MAX },
+		{ "{\"msg_size_min\": \"64K\", \"alg\": \"mix\", \"native_share\": 0.5, \"block\": \"8K\"}", 65536 },
 	};
 	char text[512];
 
@@ -207,6 +244,8 @@ static void prints_plans(void **state)
 {
 	struct nezha_plan ring = { .alg = NEZHA_ALG_RING, .reason = NEZHA_REASON_RULE, .block = 65536 };
 	struct nezha_plan native = { .alg = NEZHA_ALG_NATIVE, .reason = NEZHA_REASON_SMALL };
+	struct nezha_plan mix = { .alg = NEZHA_ALG_MIX, .reason = NEZHA_REASON_TUNE, .block = 65536, .native = 655360, .share = 613,
+	                          .nonblocking = true };
 	char text[128];
 
 	(void)state;
@@ -217,6 +256,11 @@ static void prints_plans(void **state)
 	assert_string_equal(text, "ring, blocks of 1 MiB (the table's rule)");
 	nezha_plan_print(&native, text, sizeof text);
 	assert_string_equal(text, "native (too small for the rails to pay)");
+	nezha_plan_print(&mix, text, sizeof text);
+	assert_string_equal(text, "mix, 61.3 % native, blocks of 64 KiB (NEZHA_TUNE's rule)");
+	mix.share = 0;
+	nezha_plan_print(&mix, text, sizeof text);
+	assert_string_equal(text, "mix, the first 640 KiB native, blocks of 64 KiB (NEZHA_TUNE's rule)");
 	nezha_plan_print(&native, text, 7);
 	assert_string_equal(text, "native");
 }
@@ -234,6 +278,7 @@ static void names_are_there_and_differ(void **state)
 	assert_string_equal(nezha_reason_name(NEZHA_REASON_SHARED_NODE), "shared-node");
 	assert_string_equal(nezha_algorithm_name(NEZHA_ALG_NATIVE), "native");
 	assert_string_equal(nezha_algorithm_name(NEZHA_ALG_RING), "ring");
+	assert_string_equal(nezha_algorithm_name(NEZHA_ALG_MIX), "mix");
 }
 
 int main(void)
@@ -242,6 +287,7 @@ int main(void)
 		cmocka_unit_test(built_in_decisions),
 		cmocka_unit_test(a_scale_takes_its_first_group_only),
 		cmocka_unit_test(what_makes_no_grid_is_native),
+		cmocka_unit_test(a_mix_is_shared),
 		cmocka_unit_test(native_below_known_tables),
 		cmocka_unit_test(native_below_is_what_the_plans_say),
 		cmocka_unit_test(prints_plans),

@@ -51,6 +51,10 @@ static void lists_what_is_worth_trying(void **state)
 	assert_int_equal(sweep->count, COUNT);
 	for (int i = 0; i < COUNT; i++)
 		assert_string_equal(sweep->candidate[i].rule, rules[i]);
+	/* ... and what was found out besides, of this size only. */
+	nezha_sweep_add(sweep, "alg=mix,block=65536,share=0.613,call=nonblocking");
+	assert_int_equal(sweep->count, COUNT + 1);
+	assert_string_equal(sweep->candidate[COUNT].rule, "alg=mix,block=65536,share=0.613,call=nonblocking");
 	/* A rail that is the only one is all rails. */
 	nezha_sweep_begin(sweep, &blocks, rails, 1);
 	assert_int_equal(sweep->count, 3);

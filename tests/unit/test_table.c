@@ -14,7 +14,7 @@
 #include "tuning/status.h"
 #include "tuning/table.h"
 
-#define RULE_KEYS "msg_size_min, msg_size_max, alg, block, rails, reason"
+#define RULE_KEYS "msg_size_min, msg_size_max, alg, block, native_share, native_call, rails, reason"
 #define GROUP_KEYS "comm_size_min, comm_size_max, nodes_min, nodes_max, ppn_min, ppn_max, measured, measured_ppn, rules"
 #define TOP_KEYS "version, collectives, mpi, host, topology, rails, date, comment"
 
@@ -206,13 +206,13 @@ static void refuses_wrong_rules(void **state)
 	(void)state;
 	assert_rule_refused("{}", "t.json:3: the key \"alg\" is missing");
 	assert_rule_refused("{\"alg\":\n\"rnig\"}",
-	                    "t.json:3: \"alg\" is \"rnig\": allowed is \"native\" or \"ring\"");
+	                    "t.json:3: \"alg\" is \"rnig\": allowed is \"native\", \"ring\" or \"mix\"");
 	assert_rule_refused("{\n\"alg\": \"Ring\"}",
-	                    "t.json:4: \"alg\" is \"Ring\": allowed is \"native\" or \"ring\"");
-	assert_rule_refused("{\"alg\": 4}", "t.json:3: \"alg\" is 4: allowed is \"native\" or \"ring\"");
+	                    "t.json:4: \"alg\" is \"Ring\": allowed is \"native\", \"ring\" or \"mix\"");
+	assert_rule_refused("{\"alg\": 4}", "t.json:3: \"alg\" is 4: allowed is \"native\", \"ring\" or \"mix\"");
 	assert_rule_refused("{\"alg\": \"0123456789012345678901234567890123456789\"}",
 	                    "t.json:3: \"alg\" is \"012345678901234567890123456789012345678...: "
-	                    "allowed is \"native\" or \"ring\"");
+	                    "allowed is \"native\", \"ring\" or \"mix\"");
 	assert_rule_refused("{\"alg\": \"ring\",\n\"msgsize_min\": 1}",
 	                    "t.json:4: unknown key \"msgsize_min\": allowed here is " RULE_KEYS);
 	assert_rule_refused("{\"alg\": \"ring\",\n\"block\":\n5000}",
@@ -237,7 +237,7 @@ static void refuses_wrong_rules(void **state)
 	                    "t.json:3: \"msg_size_min\" is 4096, more than \"msg_size_max\", which is 1024");
 	assert_rule_refused(
 		"{\"alg\": \"native\", \"block\": 4096}",
-		"t.json:3: \"block\" is 4096, but \"alg\" is \"native\": allowed with \"ring\" only");
+		"t.json:3: \"block\" is 4096, but \"alg\" is \"native\": allowed with \"ring\" and \"mix\" only");
 	for (size_t i = 0; i < sizeof wrong_rails / sizeof *wrong_rails; i++) {
 		char rule[128], message[256];
 
@@ -247,17 +247,42 @@ static void refuses_wrong_rules(void **state)
 		assert_rule_refused(rule, message);
 	}
 	assert_rule_refused("{\"alg\": \"native\", \"rails\": \"tcp:10.1.0.0/16\"}",
-	                    "t.json:3: \"rails\" is given, but \"alg\" is \"native\": allowed with \"ring\" only");
+	                    "t.json:3: \"rails\" is given, but \"alg\" is \"native\": allowed with \"ring\" and \"mix\" only");
 	assert_group_refused("\"measured\": 0, \"rules\": []",
 	                     "t.json:2: \"measured\" is 0: allowed is a whole number from 1 to 2147483647");
 	assert_group_refused("\"measured_ppn\": 2, \"rules\": []",
 	                     "t.json:2: \"measured_ppn\" is 2, but \"measured\" is missing: allowed with it only");
 	assert_rule_refused("{\"alg\": \"native\", \"reason\": \"no-rule\"}",
-	                    "t.json:3: \"reason\" is \"no-rule\": allowed is \"rule\", \"small\", "
+	                    "t.json:3: \"reason\" is \"no-rule\": allowed is \"rule\", \"tune\", \"small\", "
 	                    "\"one-node\" or \"shared-node\"");
 	assert_rule_refused(
 		"{\"alg\": \"ring\", \"reason\": \"small\"}",
 		"t.json:3: \"reason\" is \"small\", but \"alg\" is \"ring\": allowed with \"native\" only");
+}
+
+static void refuses_wrong_shares(void **state)
+{
+	static const char *const wrong[] = { "0", "1", "-0.5", "0.0004", "0.9996", "62", "1e300", "\"0.5\"", "true", "null" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char rule[80], message[160];
+
+		snprintf(rule, sizeof rule, "{\"alg\": \"mix\", \"native_share\": %s}", wrong[i]);
+		snprintf(message, sizeof message, "t.json:3: \"native_share\" is %s: allowed is a number from 0.001 to 0.999",
+		         wrong[i]);
+		assert_rule_refused(rule, message);
+	}
+	assert_rule_refused("{\"alg\": \"mix\"}",
+	                    "t.json:3: \"native_share\" is missing: \"alg\" is \"mix\", which needs it, a number from 0.001 to 0.999");
+	assert_rule_refused("{\"alg\": \"ring\", \"native_share\": 0.5}",
+	                    "t.json:3: \"native_share\" is 0.500, but \"alg\" is \"ring\": allowed with \"mix\" only");
+	assert_rule_refused("{\"alg\": \"native\", \"native_call\": \"blocking\"}",
+	                    "t.json:3: \"native_call\" is \"blocking\", but \"alg\" is \"native\": allowed with \"mix\" only");
+	assert_rule_refused("{\"alg\": \"mix\", \"native_share\": 0.5, \"native_call\": \"later\"}",
+	                    "t.json:3: \"native_call\" is \"later\": allowed is \"nonblocking\" or \"blocking\"");
+	assert_rule_refused("{\"alg\": \"mix\", \"native_share\": 0.5, \"reason\": \"small\"}",
+	                    "t.json:3: \"reason\" is \"small\", but \"alg\" is \"mix\": allowed with \"native\" only");
 }
 
 static void keeps_to_its_limits(void **state)
@@ -394,6 +419,13 @@ static void prints_what_it_reads(void **state)
 	assert_int_equal(table->groups[0].rules[1].rails.count, 2);
 	assert_prints_alike(table);
 	nezha_table_free(table);
+	table = parse("{\"version\": 1, \"collectives\": {\"allreduce\": [{\"rules\": [{\"alg\": \"mix\", \"native_share\": 0.6126, "
+	              "\"native_call\": \"blocking\", \"rails\": \"tcp:10.1.0.0/16\"}, {\"alg\": \"mix\", \"native_share\": 1e-3, "
+	              "\"block\": \"8K\", \"native_call\": \"nonblocking\"}]}]}}");
+	assert_int_equal(table->groups[0].rules[0].share, 613);
+	assert_true(table->groups[0].rules[0].blocking && !table->groups[0].rules[1].blocking);
+	assert_prints_alike(table);
+	nezha_table_free(table);
 	example = read_source("doc/table-example.json");
 	table = parse(example);
 	assert_prints_alike(table);
@@ -440,6 +472,7 @@ int main(void)
 		cmocka_unit_test(refuses_a_wrong_top),
 		cmocka_unit_test(refuses_wrong_groups),
 		cmocka_unit_test(refuses_wrong_rules),
+		cmocka_unit_test(refuses_wrong_shares),
 		cmocka_unit_test(keeps_to_its_limits),
 		cmocka_unit_test(finds_lines),
 		cmocka_unit_test(saves_what_can_be_read),

@@ -28,7 +28,7 @@ static void override_goes_first_everywhere(void **state)
 		nezha_plan_make(table, &scales[i], 10, &plan);
 		assert_int_equal(plan.alg, NEZHA_ALG_RING);
 		assert_int_equal(plan.block, 8192);
-		assert_int_equal(plan.reason, NEZHA_REASON_RULE);
+		assert_int_equal(plan.reason, NEZHA_REASON_TUNE);
 		nezha_plan_make(table, &scales[i], 1 << 20, &plan);
 		assert_int_equal(plan.block, 8192);
 		assert_int_equal(nezha_plan_native_below(table, &scales[i]), 10);
@@ -55,7 +55,7 @@ static void override_goes_first_everywhere(void **state)
 	assert_int_equal(nezha_table_override(table, "max=inf,alg=native", &error), NEZHA_OK);
 	nezha_plan_make(table, &scales[0], 1 << 30, &plan);
 	assert_int_equal(plan.alg, NEZHA_ALG_NATIVE);
-	assert_int_equal(plan.reason, NEZHA_REASON_RULE);
+	assert_int_equal(plan.reason, NEZHA_REASON_TUNE);
 	nezha_table_free(table);
 }
 
@@ -103,29 +103,31 @@ static void override_keeps_the_blocks(void **state)
 
 static void override_refuses_what_is_wrong(void **state)
 {
+#define SHARE(text) \
+		{ "alg=mix,share=" text, "\"share=" text "\": allowed is share= the MPI library's part, from 0.001 to 0.999" }
 	static const struct {
 		const char *tune, *message;
 	} cases[] = {
-		{ "", "\"\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "ring", "\"ring\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "alg=ring,", "\"\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
+		{ "", "\"\": allowed is alg=, block=, rails=, share=, call=, min= and max=, separated by commas" },
+		{ "ring", "\"ring\": allowed is alg=, block=, rails=, share=, call=, min= and max=, separated by commas" },
+		{ "alg=ring,", "\"\": allowed is alg=, block=, rails=, share=, call=, min= and max=, separated by commas" },
 		{ "alg=ring, min=1",
-		  "\" min=1\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
+		  "\" min=1\": allowed is alg=, block=, rails=, share=, call=, min= and max=, separated by commas" },
 		{ "alg=ring,blok=4K",
-		  "\"blok=4K\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
-		{ "alg=rnig", "\"alg=rnig\": allowed is alg=native or alg=ring" },
-		{ "alg=", "\"alg=\": allowed is alg=native or alg=ring" },
-		{ "min=5", "\"min=5\": allowed is alg=native or alg=ring in it" },
-		{ "alg=ring,alg=ring", "\"alg=ring\": allowed is each of alg, block, rails, min and max once" },
+		  "\"blok=4K\": allowed is alg=, block=, rails=, share=, call=, min= and max=, separated by commas" },
+		{ "alg=rnig", "\"alg=rnig\": allowed is alg=native, alg=ring or alg=mix" },
+		{ "alg=", "\"alg=\": allowed is alg=native, alg=ring or alg=mix" },
+		{ "min=5", "\"min=5\": allowed is alg=native, alg=ring or alg=mix in it" },
+		{ "alg=ring,alg=ring", "\"alg=ring\": allowed is each of alg, block, rails, share, call, min and max once" },
 		{ "alg=ring,block=5000", "\"block=5000\": allowed is block= a multiple of 4K from 4K to 4M" },
 		{ "alg=ring,block=8M", "\"block=8M\": allowed is block= a multiple of 4K from 4K to 4M" },
 		{ "alg=ring,block=", "\"block=\": allowed is block= a multiple of 4K from 4K to 4M" },
-		{ "alg=native,block=4K", "\"alg=native,block=4K\": allowed is block= with alg=ring only" },
+		{ "alg=native,block=4K", "\"alg=native,block=4K\": allowed is block= with alg=ring and alg=mix only" },
 		{ "alg=ring,rails=tcp:e0",
 		  "\"rails=tcp:e0\": allowed is rails= one to eight different tcp:SUBNET/BITS, such as "
 		  "tcp:10.1.0.0/16, with + between them" },
 		{ "alg=native,rails=tcp:10.1.0.0/16",
-		  "\"alg=native,rails=tcp:10.1.0.0/16\": allowed is rails= with alg=ring only" },
+		  "\"alg=native,rails=tcp:10.1.0.0/16\": allowed is rails= with alg=ring and alg=mix only" },
 		{ "alg=ring,min=12abc",
 		  "\"min=12abc\": allowed is min= a number of bytes, such as 65536, 64K or 1M" },
 		{ "alg=ring,min=inf",
@@ -137,7 +139,14 @@ static void override_refuses_what_is_wrong(void **state)
 		{ "alg=ring,min=00000000000000000000000000000000000001",
 		  "\"min=000000000000000000000000000000000000\": allowed is min= a number of bytes, such as "
 		  "65536, 64K or 1M" },
-		{ "a\nb", "\"a b\": allowed is alg=, block=, rails=, min= and max=, separated by commas" },
+		{ "alg=mix", "\"alg=mix\": allowed is alg=mix with share= only" },
+		{ "alg=ring,share=0.5", "\"alg=ring,share=0.5\": allowed is share= and call= with alg=mix only" },
+		{ "alg=native,call=blocking", "\"alg=native,call=blocking\": allowed is share= and call= with alg=mix only" },
+		{ "alg=mix,share=0.5,call=no", "\"call=no\": allowed is call=nonblocking or call=blocking" },
+		SHARE(""), SHARE("0"), SHARE("0."), SHARE("1"), SHARE("1.0"), SHARE("0.0"), SHARE("0.000"), SHARE("0.0001"), SHARE("0.1234"),
+		SHARE(".5"), SHARE("0.5x"), SHARE("0.x"), SHARE("50%"), SHARE("-0.5"), SHARE("0.-5"), SHARE("1e-1"),
+		{ "alg=mix,share=0,5", "\"share=0\": allowed is share= the MPI library's part, from 0.001 to 0.999" },
+		{ "a\nb", "\"a b\": allowed is alg=, block=, rails=, share=, call=, min= and max=, separated by commas" },
 	};
 	struct nezha_table *table;
 	char *before, *after, expected[256];
@@ -158,6 +167,41 @@ static void override_refuses_what_is_wrong(void **state)
 	}
 	free(before);
 	nezha_table_free(table);
+}
+
+/* A mix like a ring: its blocks are those of the table's rings, and its shares hold at all sizes. */
+static void override_by_a_mix(void **state)
+{
+	static const struct {
+		const char *text;
+		uint16_t share;
+	} cases[] = { { "0.001", 1 }, { "0.05", 50 }, { "0.5", 500 }, { "0.613", 613 }, { "0.999", 999 } };
+	const struct nezha_scale scale = { 4, 4, 1 };
+	struct nezha_table *builtin, *table;
+	struct nezha_plan before, plan;
+	struct nezha_rule rule;
+	char *error = NULL, tune[64];
+
+	(void)state;
+	assert_int_equal(nezha_table_builtin(&builtin), NEZHA_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(tune, sizeof tune, "alg=mix,min=1M,share=%s%s", cases[i].text, i % 2 ? ",call=blocking" : "");
+		assert_int_equal(nezha_table_builtin(&table), NEZHA_OK);
+		assert_int_equal(nezha_table_override(table, tune, &error), NEZHA_OK);
+		for (uint64_t bytes = 1 << 20; bytes <= 1 << 30; bytes *= 2) {
+			nezha_plan_make(builtin, &scale, bytes, &before);
+			nezha_plan_make(table, &scale, bytes, &plan);
+			assert_int_equal(plan.alg, NEZHA_ALG_MIX);
+			assert_int_equal(plan.reason, NEZHA_REASON_TUNE);
+			assert_int_equal(plan.block, before.block);
+			assert_int_equal(plan.share, cases[i].share);
+			assert_int_equal(plan.nonblocking, i % 2 == 0);
+		}
+		nezha_table_free(table);
+	}
+	nezha_table_free(builtin);
+	assert_int_equal(nezha_rule_parse("alg=mix,share=0.25", &rule, &error), NEZHA_OK);
+	assert_true(rule.share == 250 && rule.block == NEZHA_BLOCK_DEFAULT && !rule.blocking);
 }
 
 static void override_needs_room(void **state)
@@ -185,6 +229,7 @@ int main(void)
 		cmocka_unit_test(override_goes_first_everywhere),
 		cmocka_unit_test(override_keeps_the_blocks),
 		cmocka_unit_test(override_refuses_what_is_wrong),
+		cmocka_unit_test(override_by_a_mix),
 		cmocka_unit_test(override_needs_room),
 	};
 

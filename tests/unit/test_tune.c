@@ -230,6 +230,8 @@ static void tells_what_is_left(void **state)
 	progress.job_seconds = 7;
 	progress.done = 0;
 	assert_true(nezha_tune_left(&progress) == 7);
+	progress.after_seconds = 3;
+	assert_true(nezha_tune_left(&progress) == 10);
 }
 
 /* Opens a journal that has this text: as many scales as that. */

@@ -22,8 +22,8 @@ WORDS = {
     "latency": """The time of a call and the throughput, size over time, with whiskers from the least to the most.
         "default": the MPI library as it is, with all rails; "ring": its ring forced, all rails allowed and, for Open
         MPI where they differ, their bandwidths told by hand; "one rail": everything on the fastest rail alone.
-        "bound" is 2(N-1)/N * size / sum of rates, which TCP can reach to 95.6 %. MPICH's default is measured for small
-        sizes only: above them its ring is the faster one by far.""",
+        "bound" is 2(N-1)/N * size / sum of rates, which TCP can reach to 95.6 %. With more than 2
+        nodes MPICH's default is measured below 1 MiB only.""",
     "shares": """The share of the bytes that rank 0 sent over each rail, in per cent, all calls of the size counted,
         those that are left out of the times, too.""",
     "threshold": """Each call with Nezha and the same without ("off") follow one another in one job. The rails are
@@ -31,8 +31,7 @@ WORDS = {
         plot has the median ratio of the pairs; the whiskers, and "faster from", go by its 95 % interval. A ratio below
         1: the rails are faster.""",
     "fixed": """All on the rails, whatever the library could do better. static goes by the nominal speeds, which are
-        equal on the lab: halves, as far as it keeps to them. In brackets: the first rail's share of what rank 0
-        sent.""",
+        equal on the lab: halves. In brackets: the first rail's share of what rank 0 sent.""",
     "policies": """All on the rails; the policy alone differs. In brackets: the first rail's share of what rank 0
         sent.""",
     "adaptation": """One job for each contender and round; the upright lines are where the lab begins to set the new

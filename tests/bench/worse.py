@@ -11,7 +11,7 @@ from turns import Player, calls_of_turn, in_turn, ratio_of_turns
 
 SLOWER = 1.02  # than the best alternative, at any size
 RAILS = [(500, 500), (800, 200), (500,)]
-RAILS_OF = {8: [(250, 250)]}  # more than that, and two cores are what is measured
+RAILS_OF = {8: [(250, 250), (400, 100), (250,)]}  # more than that, and two cores are what is measured
 SIZES = [4 << k for k in range(25)]
 QUICK_SIZES = [4, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]
 SMALLEST = 16 << 10  # that the built-in rules send to the rails

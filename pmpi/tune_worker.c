@@ -17,13 +17,14 @@
 
 #include "pmpi/tuner.h"
 #include "tuning/measured.h"
+#include "tuning/model_price.h"
 #include "tuning/sweep.h"
 
 #define SIZES_MAX 64
 #define OPENING_BYTES 65536u     /* the call that opens the rails */
 #define SHARE_LEAST 0.02         /* of the time, for the smallest sizes */
 #define HOPELESS_TIMES 1.5       /* a size that would take so many times what is left is not begun */
-#define MIX_LEAST (1u << 20)     /* bytes that both at once are learnt from (tuning/model_price.h) */
+#define MIX_LEAST (UINT64_C(1) << NEZHA_PRICE_MIX_LEAST) /* bytes from which on both at once are used */
 #define LEARN_MOST 12            /* calls of a size, to learn its shares, */
 #define LEARN_SHARE 0.5          /* in so much of its time */
 #define SHARED_MOST 2            /* sizes at which the library is seen to use the rails' networks: others may use them just then, too */

@@ -26,7 +26,7 @@
 #define HOPELESS_TIMES 1.5       /* a size that would take so many times what is left is not begun */
 #define MIX_LEAST (UINT64_C(1) << NEZHA_PRICE_MIX_LEAST) /* bytes from which on both at once are used */
 #define LEARN_MOST 12            /* calls of a size, to learn its shares, */
-#define LEARN_SHARE 0.5          /* in so much of its time */
+#define LEARN_SHARE 0.5          /* in so much of its time, unless the library has a network of its own */
 #define SHARED_MOST 2            /* sizes at which the library is seen to use the rails' networks: others may use them just then, too */
 
 struct size {
@@ -238,14 +238,15 @@ static int agree(int mine)
 }
 
 /* Where the library has a network of its own, both at once may be the fastest: a few calls as in a job without a table find out, and
- * with which shares, and leave the rule in `out` ("": they are not, or there was no time to see).  `end`: by rank 0's clock. */
+ * with which shares, and leave the rule in `out` ("": they are not, or there was no time to see).  `end`: by rank 0's clock; where the
+ * library is known to have a network of its own it is not looked at, for a table without the mix would be a slower one. */
 static void learn_mix(uint64_t bytes, double end, struct nezha_tuner_learnt *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (bytes < MIX_LEAST || worker.shared == SHARED_MOST)
 		return;
 	set_rule(NULL);
-	for (int i = 0; i < LEARN_MOST && !out->complete && agree(MPI_Wtime() < end); i++) {
+	for (int i = 0; i < LEARN_MOST && !out->complete && agree(out->apart || MPI_Wtime() < end); i++) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		call(bytes);
 		tell("at %llu", (unsigned long long)bytes);

@@ -297,7 +297,7 @@ include $(top_srcdir)/tests/guest/local.mk
 # The same tests as `make check`.  First those without a cluster, -j of them at a time, the guest first, since it takes longest; then
 # those that raise a cluster: two at a time where nothing is measured or must be fast, the longest first, the others alone.
 paired_tests = $(filter $(mpitest_scripts),$(paired_names:%=tests/mpi/%.test))
-paired_names = results lack aggregators partial native device integrity settings unreached trace
+paired_names = ina lack death aggregators partial sharp results native device integrity settings unreached trace
 alone_tests = $(filter-out $(paired_tests),$(mpitest_scripts)) tests/lab/lab.test tests/bench/storm.test
 beside_tests = $(guest_boot) $(filter-out $(paired_tests) $(alone_tests) $(guest_boot),$(TESTS))
 check-lanes:

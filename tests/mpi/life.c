@@ -171,11 +171,16 @@ static void forks(void)
 
 /* ---- the end in the midst of a call ---- */
 
+static atomic_bool in_a_call;
+
 static void *reduce_alone(void *argument)
 {
 	static int buffer[COUNT];
 	MPI_Comm *comm = argument;
-	int rc = MPI_Allreduce(MPI_IN_PLACE, buffer, COUNT, MPI_INT, MPI_SUM, *comm);
+	int rc;
+
+	in_a_call = true;
+	rc = MPI_Allreduce(MPI_IN_PLACE, buffer, COUNT, MPI_INT, MPI_SUM, *comm);
 
 	printf("rank %d: the call ended with %s\n", world_rank, rc == MPI_SUCCESS ? "success" : "an error");
 	return NULL;
@@ -191,6 +196,8 @@ static int end_in_a_call(void)
 	reduce(comm, 5);
 	if (world_rank == 0 && pthread_create(&thread, NULL, reduce_alone, &comm))
 		return 2;
+	while (world_rank == 0 && !in_a_call)
+		usleep(1000);
 	usleep(200000);
 	watch(40, "MPI_Finalize while a call is in progress");
 	MPI_Finalize();
